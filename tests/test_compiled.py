@@ -195,7 +195,7 @@ def test_small_tables_give_the_same_whether_loops_are_compiled_or_not(
 NOTICED = """
 import logging, sys
 logging.basicConfig(level=logging.INFO, format="log: %(message)s", stream=sys.stdout)
-import lustrum.numeric.compiled as noticing
+import lustrum.numeric.compile_notice as noticing
 noticing.notice._next = noticing.SOON = {soon}
 import outer
 outer.outer(outer.Pair(3, 4))

@@ -12,7 +12,6 @@ from lustrum.answer.figures.counts import _canonical
 from lustrum.model import Category, Release, Table, TableAxis
 from lustrum.policy import Policy
 from lustrum.protect import RandomRounding, RoundingChannel
-from lustrum.risk import EntropyRisk
 
 MEASURE = Policy.model_validate({"dataset": "d"}).risk.spec
 
@@ -184,13 +183,3 @@ def test_a_cell_that_cannot_exist_is_empty_in_every_possible_table() -> None:
         assert ((release.low <= table.values) & (table.values <= release.high)).all()
         assert table.structural is not None
         assert table.unit == release.unit
-
-
-def test_the_order_of_axes_and_categories_changes_no_figure() -> None:
-    rng = np.random.default_rng(4)
-    release = rounded(rng.poisson(4, (4, 6)))
-    risk = EntropyRisk()
-    figures = expected_figures(release, risk)
-    assert figures.risk_before is not None
-    turned = release.take([np.array([3, 1, 0, 2]), np.array([5, 0, 4, 1, 2, 3])])
-    assert expected_figures(turned, risk) == figures

@@ -45,31 +45,6 @@ def test_the_published_table_is_near_the_true_one(engine: EmbeddedEngine, policy
     assert np.abs(decision.release.published - engine.tabulate(query).values).max() < 3
 
 
-def test_the_same_cell_is_the_same_in_every_table(engine: EmbeddedEngine, policy: Any) -> None:
-    """As a slice, as a filter, as a level of another table, as a total."""
-    wide = ask(engine, policy(), by=["age", "sex", "area"]).release
-    filtered = ask(engine, policy(), by=["sex", "age"], where={"area": ["n"]}).release
-    chosen = ask(
-        engine,
-        policy(),
-        by=[{"variable": "age", "codes": ["3", "2"]}, "sex"],
-        where={"area": ["n"]},
-    ).release
-    assert np.array_equal(wide.published[:, :, 0], filtered.published.T)
-    assert np.array_equal(chosen.published, filtered.published.T[[2, 1]])
-
-
-def test_asking_again_gives_the_same_answer_to_the_last_figure(
-    engine: EmbeddedEngine, policy: Any
-) -> None:
-    first, turned = (
-        ask(engine, policy(), by=by, totals=totals)
-        for by, totals in [(["age", "sex"], False), (["sex", "age"], True)]
-    )
-    told_figures = [(d.risk_before, d.risk_after, d.utility) for d in (first, turned)]
-    assert told_figures[0] == told_figures[1]
-
-
 @pytest.mark.parametrize(
     ("part", "words", "rule"),
     [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -25,7 +24,7 @@ from lustrum.model import (
 )
 from lustrum.model.errors import NotAnsweringError, NotReadyError
 from lustrum.policy import Policy
-from lustrum.policy.read import parse_policy, sealed
+from lustrum.policy.read import parse_policy
 from lustrum.protect.population.support import Support
 from lustrum.public.bundle import BundleNumbers, read_bundle
 from lustrum.public.bundle.agreement import is_made_by
@@ -243,24 +242,6 @@ def test_records_answer_where_the_policy_asks_for_no_population(tmp_path: Path) 
     assert (records.background, records.closed) == (True, True)
 
 
-def test_a_bundle_of_another_dataset_or_method_is_refused_where_it_stands(tmp_path: Path) -> None:
-    """Somebody has copied a folder, or written a policy by hand: nothing of it is served."""
-    service = folder(tmp_path, town=STRICT, city=STRICT.replace(b'"town"', b'"city"'))
-    write_bundle(tmp_path / "bundles" / "city", packed())
-    city = replace(BY, dataset="city")
-    with pytest.raises(DatasetError, match=r"The bundle of 'city' is one of the dataset 'town'"):
-        service.answer(city)
-    # The policy in the bundle says what the policy in force says, and the report says otherwise.
-    own = made_by()
-    method = {**own.report.method, "empty_share": 0.9}
-    write_bundle(
-        tmp_path / "bundles" / "town",
-        packed(replace(own, report=replace(own.report, method=method))),
-    )
-    with pytest.raises(DatasetError, match=r"town was .* another protection than it was made with"):
-        service.answer(BY)
-
-
 def test_snapshots_stand_while_their_files_look_the_same_and_never_longer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -299,20 +280,6 @@ def counting(reads: Callable[..., Any], seen: list[Path]) -> Callable[..., Any]:
     return noting
 
 
-def test_a_bundle_that_was_served_and_is_gone_is_missed(tmp_path: Path) -> None:
-    service = folder(tmp_path, town=STRICT, city=STRICT.replace(b'"town"', b'"city"'))
-    records: Any = service._records
-    records.names = list
-    write_bundle(tmp_path / "bundles" / "town", packed())
-    assert service.names() == ["town"], "nobody has ever seen a bundle of the other"
-    assert service.answer(BY).release is not None
-    shutil.rmtree(tmp_path / "bundles" / "town")
-    assert service.names() == ["town"]
-    with pytest.raises(DatasetError, match=r"The bundle .* is gone; put it back"):
-        service.answer(BY)
-    assert service.states() == {"town": "unavailable"}
-
-
 def test_what_the_records_do_not_say_at_once_is_starting(tmp_path: Path) -> None:
     service = folder(tmp_path, town=KEYED)
     records: Any = service._records
@@ -339,31 +306,6 @@ def test_what_the_records_do_not_say_at_once_is_starting(tmp_path: Path) -> None
     assert bare.lives()
     bare.let_records_go()
     bare.close()
-
-
-def test_a_policy_that_changes_without_a_seal_is_named_in_the_log(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    service = folder(tmp_path, town=KEYED)
-    path = tmp_path / "policies" / "town.toml"
-    said: list[str] = []
-    monkeypatch.setattr(table_service.log, "warning", lambda words, *of: said.append(words % of))
-    service.policy("town")
-    assert said == [], "the first reading is no change"
-    path.write_bytes(KEYED.replace(b"limit = 1.0", b"limit = 0.5"))
-    service.policy("town")
-    service.policy("town")
-    assert len(said) == 1
-    assert str(path) in said[0]
-    assert service.unsealed() == [path]
-    path.write_bytes(sealed(KEYED, "it"))
-    service.policy("town")
-    assert len(said) == 1
-    assert service.unsealed() == []
-    write_bundle(tmp_path / "given", packed())
-    named = TableService(tmp_path, 1, records=Records(), bundles=[tmp_path / "given"])
-    path.write_bytes(KEYED)
-    assert named.unsealed() == [], "the policy of a bundle that is named stands in the bundle"
 
 
 def test_what_is_not_there_or_has_no_policy_answers_nothing(tmp_path: Path) -> None:
@@ -491,17 +433,6 @@ def test_files_that_do_not_fit_each_other_are_refused(tmp_path: Path) -> None:
     rewritten(place, "dataset.json", json.dumps(renamed).encode())
     with pytest.raises(DatasetError, match="another version of Lustrum"):
         read_bundle(place)
-
-
-def test_a_policy_of_other_names_is_refused(tmp_path: Path) -> None:
-    for wrong in (
-        STRICT.replace(b'"town"', b'"city"'),
-        STRICT.replace(b"[rules]\n", b'[rules]\ndisallowed = [["sexx", "job"]]\n'),
-    ):
-        place = tmp_path / hashlib.sha256(wrong).hexdigest()
-        write_bundle(place, packed(policy=wrong))
-        with pytest.raises(DatasetError, match="another version of Lustrum"):
-            read_bundle(place)
 
 
 def test_a_public_description_leaves_out_what_only_records_have() -> None:

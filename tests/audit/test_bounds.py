@@ -9,9 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from audit.fibres import QUICK, axis, fitting, splits
+from audit.fibres import QUICK, axis, splits
 from lustrum.audit import (
-    ContradictionError,
     Knowledge,
     PublishedTable,
     bounds,
@@ -40,29 +39,6 @@ def systems(draw: st.DrawFn) -> Knowledge:
         low = draw(st.integers(-2, 8))
         known = known.fact(weights, low, low + draw(st.sampled_from([0, 0, 0, 1, 3])))
     return known
-
-
-@QUICK
-@given(systems())
-def test_bounds_hold_and_integer_bounds_are_the_range_of_all_tables(known):
-    points = fitting(known)
-    if len(points) == 0:
-        with pytest.raises(ContradictionError):
-            bounds(known, integer=True)
-        return
-    found, sharp = bounds(known), bounds(known, integer=True)
-    least, most = points.min(axis=0), points.max(axis=0)
-    assert (found.low <= least).all()
-    assert (most <= found.high).all()
-    assert sharp.low.tolist() == least.tolist()
-    assert sharp.high.tolist() == most.tolist()
-    assert sharp.sharp.all()
-    claimed = found.sharp
-    assert found.low[claimed].tolist() == least[claimed].tolist()
-    assert found.high[claimed].tolist() == most[claimed].tolist()
-    relaxed = bounds(known.relaxed())
-    assert (relaxed.low <= found.low + 1e-6).all()
-    assert (found.high <= relaxed.high + 1e-6).all()
 
 
 SETS = [list(s) for size in (1, 2) for s in itertools.combinations(range(3), size)]
@@ -170,14 +146,6 @@ def test_rounded_margins_bound_a_hidden_one_too():
     wide = bounds(known, known.table(0))
     assert (wide.low.reshape(4, 3) <= np.array(IK)).all()
     assert (wide.high >= [88, 152, 200, 86, 94, 78, 21, 120, 65, 74, 71, 133]).all()
-
-
-def test_when_they_are_stopped_bounds_still_hold_and_say_that_they_are_not_sharp():
-    known = from_margins({"I": 4, "J": 4, "K": 3}, {"IJ": IJ, "JK": JK, "IK": IK})
-    cut, full = bounds(known, stop=lambda: True), bounds(known, integer=True)
-    assert (cut.low <= full.low).all()
-    assert (cut.high >= full.high).all()
-    assert not cut.sharp.all()
 
 
 def test_cells_that_nothing_ties_keep_their_own_bounds():

@@ -9,13 +9,10 @@ from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from audit.fibres import QUICK, axis, fitting
-from audit.test_bounds import IJ, IK, JK, systems
+from audit.fibres import axis
+from audit.test_bounds import IJ, IK, JK
 from lustrum.audit import (
-    ContradictionError,
     Knowledge,
     PublishedTable,
     bounds,
@@ -70,27 +67,6 @@ def test_bounds_equal_those_of_one_cold_program_each(case):
     np.testing.assert_allclose(hot.high, cold.high, atol=1e-6)
 
 
-def cold_pair(known: Knowledge, cell: int) -> tuple[float, float]:
-    from lustrum.audit.knowledge.reduce import as_floats
-    from lustrum.numeric.solve import LinearProblem
-
-    ends = [as_floats(a) for a in (known.fact_low, known.fact_high, known.low, known.high)]
-    loaded = ScipyHighs().load(LinearProblem(known.matrix.astype(float), *ends))
-    cost = np.zeros(len(known))
-    cost[cell] = 1.0
-    return loaded.minimise(cost).bound, -loaded.minimise(-cost).bound
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_nothing_is_lost_by_narrowing_splitting_and_witnesses(case):
-    known = CASES[case].relaxed()
-    cells = np.flatnonzero(known.low < known.high)[::11]
-    found = bounds(known, cells)
-    plain = np.array([cold_pair(known, int(c)) for c in cells])
-    np.testing.assert_allclose(found.low, plain[:, 0], atol=1e-6)
-    np.testing.assert_allclose(found.high, plain[:, 1], atol=1e-6)
-
-
 @pytest.mark.parametrize("case", CASES)
 def test_witnesses_answer_most_questions(case):
     known = CASES[case]
@@ -118,21 +94,6 @@ def test_blocks_run_side_by_side_give_the_same_too(monkeypatch):
     assert one.sharp.all()
     assert [one.low.tolist(), one.high.tolist()] == [two.low.tolist(), two.high.tolist()]
     assert one.searches == two.searches
-
-
-@QUICK
-@given(systems(), st.sampled_from([1, 2]))
-def test_integer_bounds_are_the_range_of_all_tables_with_both_solvers(known, workers):
-    points = fitting(known)
-    for solver in (None, ScipyHighs()):
-        if len(points) == 0:
-            with pytest.raises(ContradictionError):
-                bounds(known, integer=True, workers=workers, solver=solver)
-            continue
-        found = bounds(known, integer=True, workers=workers, solver=solver)
-        assert found.low.tolist() == points.min(axis=0).tolist()
-        assert found.high.tolist() == points.max(axis=0).tolist()
-        assert found.sharp.all()
 
 
 @pytest.mark.parametrize("known", [two_way_margins((2,) * 6, 7), CASES["duncan"]], ids=str)
@@ -185,18 +146,6 @@ for cell in range(case["cells"]):
     out.append(ends)
 json.dump(out, sys.stdout)
 """
-
-
-def test_a_cut_short_audit_contains_the_sharp_one():
-    known = two_way_margins((2,) * 6, 7)
-    sharp = bounds(known, integer=True)
-    for looks in (0, 5, 500):
-        left = iter(range(looks))
-        cut = bounds(known, integer=True, stop=lambda left=left: next(left, None) is None)
-        assert (cut.low <= sharp.low).all()
-        assert (cut.high >= sharp.high).all()
-        assert (cut.low[cut.sharp] == sharp.low[cut.sharp]).all()
-        assert (cut.high[cut.sharp] == sharp.high[cut.sharp]).all()
 
 
 def test_progress_is_told_and_stopping_leaves_outer_bounds():

@@ -21,7 +21,7 @@ from lustrum.protect.adjustment.directions import alternating
 from lustrum.protect.adjustment.problem import as_floats, eliminate, reduce_problem
 from lustrum.protect.adjustment.search import least_squares
 from lustrum.runtime.stop import Stopped, stopping
-from lustrum.sensitivity import PPercent, Threshold
+from lustrum.sensitivity import Threshold
 
 
 def axis(name: str, size: int) -> TableAxis:
@@ -374,18 +374,6 @@ def test_record_keys_make_chance_repeatable() -> None:
     assert np.array_equal(one.published, other.published)
     with pytest.raises(InputError, match="generator"):
         method.apply(counts(inner))
-
-
-def test_the_words_of_a_policy_make_the_same_method() -> None:
-    method = ControlledAdjustment(
-        rule={"rule": "p-percent", "p": 10}, norm="l2", max_change=0.3, keep="totals"
-    )
-    assert method.rule == PPercent(p=10)
-    words = method.to_mapping()
-    assert words.pop("method") == "controlled-adjustment"
-    assert ControlledAdjustment(**words) == method
-    assert hash(method) == hash(ControlledAdjustment(**words))
-    assert "max_change" not in ControlledAdjustment().to_mapping()
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from lustrum.model import Category, Dataset, InputError, Table, TableAxis, TableQuery
+from lustrum.model import Category, Dataset, InputError, Table, TableAxis
 from lustrum.model.channel import MatrixChannel
 from lustrum.model.parameters import spec_from_words
 from lustrum.model.table import inner_cells
@@ -34,11 +34,8 @@ from lustrum.protect.totals.lines import line_totals, narrow_lines
 from lustrum.protect.totals.safe import TotalsGuard, safe_totals
 from lustrum.tabulate import (
     FrameEngine,
-    FrameSource,
     HypercubeEngine,
-    Store,
     aggregate,
-    ingest,
 )
 from small import described, with_total
 from tabulate.sql_engine import SqlEngine
@@ -173,33 +170,6 @@ def test_overlapping_tables_agree_on_the_cells_they_share(data: st.DataObject) -
             assert seen.setdefault(cell, int(published[place])) == published[place]
 
 
-def test_a_new_ingest_in_another_order_gives_the_same_table(tmp_path: Path) -> None:
-    dataset = described("people", {"area": "NSW", "sex": "12"}, head={"record_id": "id"})
-    rng = np.random.default_rng(5)
-    people = pa.table(
-        {
-            "id": np.arange(500),
-            "area": rng.choice(["N", "S", "W"], 500),
-            "sex": rng.choice(["1", "2"], 500),
-        }
-    )
-    query = TableQuery.from_mapping({"dataset": "people", "by": ["area", "sex"], "totals": True})
-    method = CellKey(ptable=PerturbationDesign(5, 4.0))
-    shown = set()
-    for number in range(3):
-        store = Store(tmp_path / str(number))
-        mixed = people.take(pa.array(rng.permutation(500)))
-        ingest(FrameSource(mixed), dataset, store, secret=SECRET)
-        shown.add(method.apply(store.open("people").tabulate(query)).published.tobytes())
-    assert len(shown) == 1
-
-
-def test_asking_a_thousand_times_tells_no_more_than_asking_once() -> None:
-    table = of([[1, 4], [2, 9]], np.random.default_rng(1))
-    method = CellKey(ptable=PerturbationDesign(4, 3.0), totals="own")
-    assert len({method.apply(table).published.tobytes() for _ in range(1_000)}) == 1
-
-
 def test_another_ptable_uses_the_same_words() -> None:
     """Two ptables on the same cell give one draw twice, not two draws to be averaged."""
     rng = np.random.default_rng(2)
@@ -282,17 +252,6 @@ def test_right_on_average_is_said_only_where_it_is_so() -> None:
 
 
 # Lookup tables
-
-
-def test_counts_above_750_use_the_rows_from_501_again() -> None:
-    table = ons_table()
-    counts = np.array([750, 751, 1000, 1001, 1250, 100_001])
-    rows = [750, 501, 750, 501, 750, 501]
-    assert table.channel.rows_of(counts).tolist() == rows
-    assert [(n - 1) % 250 + 501 for n in counts[1:]] == rows[1:]
-    for key in range(256):
-        found = table.perturb(counts, np.full(counts.size, key)) - counts
-        assert found.tolist() == table.steps[rows, key].tolist()
 
 
 def test_the_key_of_the_ons_layout_is_the_sum_of_record_keys_modulo_256() -> None:
@@ -432,17 +391,6 @@ def test_neither_secret_nor_key_is_ever_shown() -> None:
     assert str(int(table.keys[0])) not in shown
     assert "key_version" in release.method
     assert "record keys version 1" in release.notes[0]
-
-
-@pytest.mark.parametrize("name", ["preset", "designed", "lively"])
-def test_the_words_of_a_policy_make_the_same_method(name: str) -> None:
-    method = methods()[name]
-    words = method.to_mapping()
-    assert words.pop("method") == "cell-key"
-    again = spec_from_words(CellKey, words, "The method")
-    assert again.to_mapping() == method.to_mapping()
-    table = of(np.arange(500) % 9, np.random.default_rng(4))
-    assert again.apply(table).published.tolist() == method.apply(table).published.tolist()
 
 
 def test_every_word_of_a_policy_reaches_the_method() -> None:

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from lustrum.demo import businesses, description_path
 from lustrum.model import Axis, DatasetError, Filter, Group, InputError, TableQuery
 from lustrum.model.finest import FinestCells
-from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.magnitudes.factors import needed_factors
 from lustrum.public.bundle import BundleNumbers, read_bundle
 from lustrum.public.bundle.sums import sum_bounds
@@ -100,45 +99,6 @@ def test_measures_are_described_without_contributors(world: World) -> None:
     assert "holding" not in text
     assert "weights" not in words
     assert "business_id" not in text
-
-
-@pytest.mark.parametrize("question", QUESTIONS)
-@pytest.mark.parametrize("measure", ["turnover", "employees", "turnover_before"])
-def test_sums_are_plain_sums_and_their_bounds_hold(
-    world: World, question: str, measure: str
-) -> None:
-    query = asked(measure, **QUESTIONS[question])
-    shown = world.numbers.views(query).shown
-    true = world.engine.tabulate(query)
-    assert shown.axes == true.axes
-    assert (shown.unit, shown.decimals) == (true.unit, 0)
-    assert (shown.low <= true.values).all()
-    assert (true.values <= shown.high).all()
-    if shown.published.size > 1:  # balanced noise can leave one large total as it is
-        assert (shown.published != true.values).any()
-    assert shown.published.dtype == np.int64
-    assert all("holding" not in note for note in shown.notes)
-
-
-def test_totals_add_up_and_parts_too(world: World) -> None:
-    total = world.numbers.views(asked()).shown.published
-    assert np.array_equal(total[:-1].sum(axis=0), total[-1])
-    assert np.array_equal(total[:, :-1].sum(axis=1), total[:, -1])
-    parts = [
-        world.numbers.views(asked(m)).shown.published
-        for m in ("turnover_domestic", "turnover_export")
-    ]
-    assert np.array_equal(sum(parts), total)
-
-
-def test_bounds_are_finite_where_a_count_is_bounded(world: World, register: World) -> None:
-    shown = register.numbers.views(asked()).shown
-    assert (shown.high < UNBOUNDED).any()
-    assert (shown.low > 0).any()
-    # What other cells carry has no bounds; only everything together has.
-    tied = world.numbers.views(asked()).shown
-    assert ((tied.high < UNBOUNDED) & (tied.low > 0)).sum() == 1
-    assert tied.high[-1, -1] < UNBOUNDED
 
 
 FINE = (Axis("activity"), Axis("area"))

@@ -23,10 +23,9 @@ from lustrum.answer.archive import read_decision, write_decision
 from lustrum.cli.terminal.show import show_decision
 from lustrum.client.shapes import Answer
 from lustrum.demo import description_path, survey
-from lustrum.demo.descriptions import described
 from lustrum.demo.labour_force import frame
 from lustrum.formats import Csv, JsonStat, Xlsx
-from lustrum.model import Dataset, DatasetError, InputError, PolicyError, TableQuery
+from lustrum.model import Dataset, InputError, PolicyError, TableQuery
 from lustrum.model.release import Release
 from lustrum.policy import check_names
 from lustrum.policy.read import parse_policy
@@ -62,38 +61,11 @@ def asked(service: TableService, **words: object) -> Release:
     return decision.release
 
 
-def test_weighted_tables_add_up_and_agree(service: TableService) -> None:
-    both = asked(service, by=["employment", {"variable": "district", "total": True}], totals=True)
-    assert (both.published[:-1].sum(axis=0) == both.published[-1]).all()
-    assert (both.published[:, :-1].sum(axis=1) == both.published[:, -1]).all()
-    alone = asked(service, by=["employment"])
-    assert (alone.published == both.published[:-1, -1]).all()
-    regions = asked(service, by=[{"variable": "district", "level": "region"}])
-    assert regions.published.sum() == both.published[-1, -1]
-    adults = described("survey")["weights"][0]["total"]
-    assert abs(int(both.published[-1, -1]) - adults) <= 0.02 * adults
-
-
 def test_a_survey_opens_with_weighted_numbers_and_says_so(service: TableService) -> None:
     client = TestClient(create_app(service, Settings(rate="")), base_url="http://lustrum.test")
     page = client.get("/datasets/survey").text
     assert "Weighted number of people by age and sex, all people" in page
     assert "Beside each estimate: its standard error" in page
-
-
-def test_errors_do_not_depend_on_how_categories_are_laid_out(service: TableService) -> None:
-    plain = asked(service, by=["sex"])
-    total = asked(service, by=[{"variable": "sex", "total": True}, "employment"], totals=True)
-    # Two variables have a larger stated error of protection, so the margins are at most a little above.
-    assert (total.errors[:2, -1] >= plain.errors).all()
-    assert (total.errors[:2, -1] <= 1.5 * plain.errors).all()
-    assert (plain.errors > 0).all()
-
-
-def test_a_filter_counts_only_whom_it_lets_pass(service: TableService) -> None:
-    young = asked(service, by=["employment"], where={"age": ["1"]})
-    crossed = asked(service, by=["employment", "age"])
-    assert (young.published == crossed.published[:, 0]).all()
 
 
 def test_rare_estimates_are_graded_by_respondents_and_errors(root: Path) -> None:
@@ -230,15 +202,6 @@ def test_the_bundle_holds_no_weight_of_a_respondent(root: Path) -> None:
     assert not np.isin(bundle.respondents.weights, own[own != np.rint(own)]).any()
     share = np.unique(bundle.respondents.weights).size / len(bundle.respondents)
     assert share < 0.02
-
-
-def test_a_damaged_file_of_respondents_is_refused(root: Path, tmp_path: Path) -> None:
-    place = tmp_path / "bundle"
-    shutil.copytree((root / "bundle").resolve(), place)
-    file = next(place.rglob("respondents.arrow"))
-    file.write_bytes(file.read_bytes()[:-1] + b"x")
-    with pytest.raises(DatasetError, match=r"respondents\.arrow"):
-        read_bundle(place)
 
 
 def bundled(table: pa.Table, root: Path, *, replicates: bool = True) -> None:

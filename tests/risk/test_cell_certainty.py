@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from lustrum.audit import Coalition, Insider
-from lustrum.model import CellStatus, InputError, Release, Table
+from lustrum.model import InputError, Release, Table
 from lustrum.protect import RandomRounding
 from lustrum.protect.privacy import DifferentialPrivacy
 from lustrum.protect.unchanged import Unchanged
 from lustrum.risk.cell_certainty import CellCertainty
-from lustrum.risk.close_estimates import CloseEstimates
 
 
 def test_a_rounded_cell_leaves_the_posterior_of_its_channel() -> None:
@@ -31,18 +30,6 @@ def test_a_rounded_cell_leaves_the_posterior_of_its_channel() -> None:
     inside = CellCertainty("insider", audit="cell").cells(table, release)
     assert inside.certainty.tolist() == pytest.approx([expected])
     assert (inside.low.tolist(), inside.high.tolist()) == ([0.0], [4.0])
-
-
-def test_totals_narrow_what_a_cell_can_be() -> None:
-    """A suppressed pair with total 4: five values each; alone, no bound at all."""
-    axis_total = Table.from_frame({"x": ["a"] * 1 + ["b"] * 3 + ["c"] * 9}, by=["x"], totals=True)
-    shown = np.array([False, False, True, True])
-    status = np.where(shown, CellStatus.FREE.value, CellStatus.SECONDARY.value)
-    published = np.where(shown, axis_total.values, -1)
-    release = Release(axis_total.axes, published, status, {})
-    assert CellCertainty(audit="cell").after(axis_total, release) == 0.0
-    assert CellCertainty().after(axis_total, release) == pytest.approx(1 / 5)
-    assert CellCertainty(audit="sharp").after(axis_total, release) == pytest.approx(1 / 5)
 
 
 def test_an_unprotected_table_is_certain_and_a_table_without_small_cells_is_not_at_risk() -> None:
@@ -70,23 +57,6 @@ def test_a_coalition_takes_off_all_its_members() -> None:
     alone = CellCertainty().cells(table, release)
     assert pair.low[0] >= max(0.0, alone.low[0] - 2)
     assert pair.high[0] == alone.high[0] - 2
-
-
-def test_impossible_cells_are_not_judged() -> None:
-    table = Table.from_counts([[1, 30], [0, 50]])
-    structural = np.array([[False, False], [True, False]])
-    from dataclasses import replace
-
-    marked = replace(table, structural=structural)
-    assert CellCertainty().judged(marked).sum() == 1
-
-
-def test_close_estimates_count_near_values_and_narrow_ranges() -> None:
-    table = Table.from_counts([[100, 200]])
-    near = Release(table.axes, np.array([[105, 250]]), np.full((1, 2), "F"), {},
-                   low=np.array([[0, 0]]), high=np.array([[10**6, 400]]))  # fmt: skip
-    found = CloseEstimates(percent=10, audit="cell").cells(table, near)
-    assert found.tolist() == pytest.approx([1.0, 40 / 400])
 
 
 @pytest.mark.parametrize(

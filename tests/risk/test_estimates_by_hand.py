@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -31,21 +30,6 @@ WEIGHTS = (0.3, 0.5, 0.2)
 
 
 # Many populations at once
-
-
-def small_populations() -> tuple[np.ndarray, list[np.ndarray]]:
-    rows = [r for r in itertools.product(range(4), repeat=3) if any(r)]
-    samples = [np.array(s) for s in ([1, 0, 0], [1, 2, 0], [0, 0, 3], [1, 1, 1], [5, 0, 1])]
-    return np.array(rows), samples
-
-
-@pytest.mark.parametrize("place", range(5))
-def test_compiled_risks_are_the_formulas_of_the_paper(place):
-    rows, samples = small_populations()
-    for weights in (WEIGHTS, (1, 0, 0), (0, 1, 0), (0, 0, 1)):
-        first, second = risks_of_many(rows, samples[place], weights)
-        assert first == pytest.approx(r1_values(rows, weights), abs=1e-12)
-        assert second == pytest.approx(r2_values(rows, samples[place], weights), abs=1e-12)
 
 
 def test_compiled_risks_hold_where_several_cells_are_empty_in_both():

@@ -138,13 +138,16 @@ def test_the_order_of_cells_does_not_matter(pair, order: list[int]) -> None:  # 
 
 
 @relaxed
-@given(arrays(np.int64, (5, 6), elements=st.integers(0, 3000)), two_tables(90))
-def test_batches_and_compiled_code_agree_with_one_table_at_a_time(rows, pair) -> None:  # type: ignore[no-untyped-def]
-    populations = rows + pair[0]
-    f = pair[1]
-    plain = r2_values(populations, f)
-    assert plain == pytest.approx([r2(row, f) for row in populations], abs=1e-12)
-    assert plain == pytest.approx(risks_of_many(populations, f)[1], abs=1e-9)
+@given(
+    arrays(np.int64, (5, 6), elements=st.integers(0, 3000)),
+    two_tables(90),
+    st.sampled_from([(0.3, 0.5, 0.2), (1, 0, 0), (0, 1, 0), (0, 0, 1)]),
+)
+def test_batches_and_compiled_code_agree_with_one_table_at_a_time(rows, pair, weights) -> None:  # type: ignore[no-untyped-def]
+    populations, f = rows + pair[0], pair[1]
+    plain = r2_values(populations, f, weights)
+    assert plain == pytest.approx([r2(row, f, weights) for row in populations], abs=1e-12)
+    assert plain == pytest.approx(risks_of_many(populations, f, weights)[1], abs=1e-9)
 
 
 def test_the_zeros_term_is_a_power_of_the_share_and_0_without_shared_zeros() -> None:

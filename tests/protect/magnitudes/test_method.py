@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -229,13 +228,3 @@ def test_bad_input_is_one_sentence() -> None:
         SPEC.protect(register([(1, 0, 0, 5)], measures=()), KEY)
     with pytest.raises(InputError, match="at most 22 percent"):
         ProtectedMagnitudes(p=30)
-
-
-def test_words_make_the_same_method_again() -> None:
-    words = SPEC.to_mapping()
-    words.pop("method")
-    assert (
-        ProtectedMagnitudes(**{k: tuple(v) if isinstance(v, list) else v for k, v in words.items()})
-        == SPEC
-    )
-    assert SPEC.share == Fraction(1, 10)

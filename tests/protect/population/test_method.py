@@ -106,23 +106,6 @@ def test_the_search_brings_tables_closer_than_the_start() -> None:
     assert long < 0.9 * short
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        {"base": 1},
-        {"base": 2.5},
-        {"cells": "some"},
-        {"empty_share": 0.9},
-        {"max_variables": 0},
-        {"sweeps": 0},
-        {"own_weight": 0},
-    ],
-)
-def test_wrong_parameters_are_refused_in_one_sentence(words: dict[str, object]) -> None:
-    with pytest.raises(InputError):
-        ProtectedPopulation(**words)  # type: ignore[arg-type]
-
-
 def test_an_impossible_record_is_refused() -> None:
     cells = FinestCells(town(), np.array([[3], [0], [1]]), np.array([2]))
     with pytest.raises(InputError, match="cannot exist"):

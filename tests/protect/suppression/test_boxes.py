@@ -141,12 +141,6 @@ def test_the_audit_of_deviations_rejects_wrong_ones() -> None:
         assert not audit_deviations(replace(problem, views=known), boxed.suppressed, shown).safe
 
 
-def test_the_simple_bound_is_below_the_optimum() -> None:
-    for seed in range(6):
-        problem = table((FLAT, FLAT), seed)
-        assert 0 < simple_bound(problem) <= suppress(problem, algorithm="exact").cost
-
-
 @settings(max_examples=examples(6, 48), deadline=None)
 @given(st.integers(0, 10_000))
 def test_no_pattern_costs_less_than_the_simple_bound(seed: int) -> None:

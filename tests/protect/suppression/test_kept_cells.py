@@ -73,15 +73,6 @@ def test_a_loss_of_the_largest_size_is_protected_as_far_down_as_its_level() -> N
     assert spec.pattern(losses).safe
 
 
-def test_the_command_protects_a_loss_of_the_largest_size(tmp_path: Path) -> None:
-    path, out = tmp_path / "t.csv", tmp_path / "o.csv"
-    path.write_text("a,value,n\nx,-1000000,1\ny,300,9\nz,400,9\nw,500,8\nTotal,-998800,27\n")
-    words = ["suppress", str(path), "--rule", "threshold=3", "--out", str(out)]
-    done = CliRunner().invoke(app, words)
-    assert done.exit_code == 0, done.output
-    assert "-1000000" not in out.read_text()
-
-
 @pytest.mark.parametrize(
     ("lower", "wanted"),
     [

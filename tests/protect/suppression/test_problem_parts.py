@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lustrum.audit.certificate import verify
 from lustrum.model import Category, CellStatus, Contributions, InputError, Table, TableAxis
 from lustrum.protect.suppression import (
     RuleOnUnions,
@@ -15,7 +14,6 @@ from lustrum.protect.suppression import (
     SuppressionProblem,
     audit_pattern,
     cell_costs,
-    certificate_of,
     suppress,
 )
 from lustrum.protect.suppression.search.parts import parts_of
@@ -80,20 +78,6 @@ def test_counts_are_protected_among_whole_tables() -> None:
     assert (pattern.audited.high > pattern.audited.low).all()
 
 
-def test_a_certificate_proves_the_ranges() -> None:
-    values, relations = two_way(np.array([[4, 9, 30], [8, 20, 25], [7, 31, 12]]))
-    problem = SuppressionProblem.of(values, relations, [0], [2])
-    pattern = suppress(problem)
-    made = certificate_of(problem, np.asarray(pattern.suppressed))
-    report = verify(made.to_json())
-    (claim,) = made.claims
-    assert (claim.low.value, claim.high.value) == (
-        int(pattern.audited.low[0]),
-        int(pattern.audited.high[0]),
-    )
-    assert report is not None
-
-
 def test_a_line_whose_suppressed_cells_belong_to_one_holding_needs_another() -> None:
     values = np.array([[50, 60, 900, 800], [70, 800, 900, 700], [80, 900, 950, 990]])
     holding = np.array([[1, 1, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12]])
@@ -132,26 +116,6 @@ def test_the_method_shows_statuses_and_no_suppressed_value() -> None:
     assert np.array_equal(release.published[~hidden], table.values[~hidden])
     assert (release.low[hidden] == 0).all()
     assert np.unique(release.high[hidden]).size == 1
-
-
-@pytest.mark.parametrize("attacker", ["outsider", "singletons", "holdings"])
-@pytest.mark.parametrize("keep", ["nothing", "totals"])
-def test_the_method_is_safe_for_every_attacker(attacker: str, keep: str) -> None:
-    rng = np.random.default_rng(4)
-    values = rng.integers(20, 300, (4, 4))
-    counts = np.where(rng.random((4, 4)) < 0.25, 1, 20)
-    table = magnitudes(values, rng.integers(0, 12, (4, 4)), counts)
-    spec = Suppression(
-        rule={"rule": "threshold", "minimum": 3},
-        attacker=attacker,  # type: ignore[arg-type]
-        keep=keep,  # type: ignore[arg-type]
-    )
-    problem = spec.problem(table)
-    pattern = spec.pattern(table)
-    assert pattern.safe or pattern.unprotectable
-    if keep == "totals":
-        assert not (pattern.secondary & ~table.inner.ravel()).any()
-    assert audit_pattern(problem, np.asarray(pattern.suppressed)).safe == pattern.safe
 
 
 def test_costs() -> None:

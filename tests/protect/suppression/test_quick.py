@@ -199,13 +199,6 @@ def test_what_was_suppressed_before_is_kept_where_it_costs_little() -> None:
     assert not again.changes.added.size
 
 
-def test_a_cell_that_cannot_be_protected_is_explained() -> None:
-    problem = table((TREE, TREE), 2)
-    found = suppress(replace(problem, frozen=~problem.primary), algorithm="quick")
-    assert not found.safe
-    assert found.unprotectable
-
-
 @pytest.mark.parametrize(
     ("axes", "taken"),
     [((FLAT, FLAT), "quick"), ((TREE, FLAT), "quick"), ((TREE, TREE), "boxes")],

@@ -164,55 +164,6 @@ def test_every_pattern_survives_attackers_that_know_their_own_cells(
     assert pattern.lower_bound <= pattern.cost + 1e-9
 
 
-def test_a_singleton_next_to_a_singleton_needs_a_third_cell() -> None:
-    # Two sole contributors in one row know each other's value from the row alone.
-    values, relations = two_way(np.array([[5, 6, 40], [30, 50, 60], [70, 80, 90]]))
-    known = {"primary": [0, 1], "upper": [2, 2]}
-    plain = suppress(SuppressionProblem.of(values, relations, **known), algorithm="exact")
-    alone = np.isin(np.arange(values.size), [0, 1])
-    views = singleton_views(values, alone)
-    guarded = suppress(
-        SuppressionProblem.of(values, relations, views=views, **known), algorithm="exact"
-    )
-    assert plain.safe
-    assert guarded.safe
-    row = slice(0, 4)
-    assert plain.suppressed[row].sum() == 2
-    assert guarded.suppressed[row].sum() >= 3
-
-
-def test_cells_of_one_holding_are_known_together() -> None:
-    values, relations = two_way(np.array([[5, 6, 40, 7], [30, 50, 60, 8], [70, 80, 90, 9]]))
-    alone = np.isin(np.arange(values.size), [0, 2])
-    problem = SuppressionProblem.of(
-        values,
-        relations,
-        [0, 1, 2],
-        [2, 2, 2],
-        views=singleton_views(values, alone, np.where(alone, 7, -1)),
-    )
-    pattern = suppress(problem, algorithm="exact")
-    assert len(problem.views) == 1
-    assert pattern.safe
-    assert protects(problem, np.asarray(pattern.suppressed))
-
-
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_the_same_problem_gives_the_same_pattern(algorithm: str) -> None:
-    rng = np.random.default_rng(5)
-    values, relations = two_way(rng.integers(3, 60, (6, 6)))
-    problem = SuppressionProblem.of(values, relations, [0, 9, 23], [3, 3, 3])
-    one, two = (
-        suppress(problem, algorithm=algorithm, workers=w)  # type: ignore[arg-type]
-        for w in (1, 2)
-    )
-    assert np.array_equal(one.suppressed, two.suppressed)
-    # The order of relations does not change what is optimal.
-    turned = SuppressionProblem.of(values, relations[::-1], [23, 9, 0], [3, 3, 3])
-    if algorithm in ("exact", "auto"):
-        assert suppress(turned, algorithm=algorithm).cost == one.cost  # type: ignore[arg-type]
-
-
 def test_work_that_is_cut_short_still_gives_a_safe_pattern_and_a_true_bound() -> None:
     rng = np.random.default_rng(6)
     values, relations = three_way(rng.integers(3, 60, (4, 4, 3)))
