@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lustrum.model import Contributions, Table, TableAxis
-from lustrum.sensitivity import Background, KDisclosure, PriorPosterior, Threshold
+from lustrum.sensitivity import Background, PriorPosterior, Threshold
 from lustrum.sensitivity.examples import table_of
 
 
@@ -67,32 +67,6 @@ def test_zeros_and_waivers_are_counted_cell_by_cell_in_tables_of_two_variables()
 def test_contributions_of_zero_are_no_question_in_a_table_of_counts() -> None:
     found = Threshold(3, zeros="ignored").judge(Table.from_counts([1, 5]))
     assert found.mask.tolist() == [True, False]
-
-
-def test_two_people_alone_in_two_cells_know_that_the_group_is_theirs() -> None:
-    table = Table.from_counts([[1, 1, 0], [4, 5, 6]], names=["a", "b"])
-    found = KDisclosure(k=0, together=2).judge(table)
-    assert found.mask[0].tolist() == [True, True, False]
-    assert not KDisclosure(k=0).judge(table).mask[0].any()
-
-
-def test_an_empty_cell_is_never_disclosed_by_two_together() -> None:
-    table = Table.from_counts([[5, 0, 0], [4, 5, 6]], names=["a", "b"])
-    found = KDisclosure(k=0, together=2).judge(table)
-    assert found.mask[0].tolist() == [True, False, False]
-
-
-def test_people_who_join_find_a_group_that_is_all_in_their_two_cells() -> None:
-    table = Table.from_counts([[5, 4, 0], [3, 3, 3], [9, 0, 0]])
-    found = KDisclosure(k=0, together=2).judge(table)
-    # All of the first row are in two cells, of the last in one; of the columns likewise the second and last.
-    assert found.mask.tolist() == [
-        [True, True, False],
-        [False, True, True],
-        [True, False, False],
-    ]
-    alone = KDisclosure(k=0).judge(table).mask
-    assert alone.tolist() == [[False] * 3, [False, False, True], [True, False, False]]
 
 
 def test_percentages_of_prior_knowledge_and_margins_may_be_above_a_hundred() -> None:

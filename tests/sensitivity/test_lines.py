@@ -74,11 +74,32 @@ def test_a_total_changes_nothing_that_its_parts_tell() -> None:
         assert rule.judge(with_totals).mask[:3, :3].tolist() == rule.judge(without).mask.tolist()
 
 
-def test_two_cells_that_hold_a_group_together_are_found_together() -> None:
-    table = Table.from_counts([[4, 3, 1, 0]])
-    assert not KDisclosure(1).judge(table).mask.any()
-    assert KDisclosure(1, together=2).judge(table).mask.tolist() == [[True, True, False, False]]
-    assert not KDisclosure(0, together=2).judge(table).mask.any()
+@given(
+    st.lists(
+        st.lists(st.sampled_from([0, 0, 1, 2, 5]), min_size=4, max_size=4), min_size=2, max_size=4
+    ),
+    st.integers(0, 3),
+    st.integers(2, 3),
+)
+@QUICK
+def test_the_largest_cells_of_a_line_that_hold_a_group_together_are_found_together(
+    counts: list[list[int]], k: int, together: int
+) -> None:
+    table = Table.from_counts(counts)
+    need = k_disclosed(table, k)
+    for axis in range(2):
+        for line in lines_of(table, axis):
+            cells, out = table.values[line], need[line]
+            for size in range(2, min(together, cells.size) + 1):
+                sums = {
+                    s: cells[list(s)].sum() for s in itertools.combinations(range(cells.size), size)
+                }
+                largest = [s for s, total in sums.items() if total == max(sums.values())]
+                short = k + 1 - int(cells.sum() - max(sums.values()))
+                chosen = sorted({place for s in largest for place in s})
+                if short > 0 and len(chosen) < cells.size and (cells[chosen] > 0).all():
+                    out[chosen] = np.maximum(out[chosen], np.minimum(short, cells[chosen]))
+    assert KDisclosure(k, together=together).judge(table).lower.tolist() == need.tolist()
 
 
 def test_a_total_of_more_than_is_shown_leaves_room_elsewhere() -> None:
