@@ -30,8 +30,10 @@ from lustrum.publish.report.findings import (
     _table_beliefs,
     _true_counts,
     findings,
+    fine_tables,
+    nested_pairs,
+    random_tables,
 )
-from lustrum.publish.report.questions import fine_tables, nested_pairs, random_tables
 from lustrum.publish.report.sum_page import protected_sums, sum_findings, sum_lines, sum_warnings
 from lustrum.risk import CellCertainty
 from lustrum.tabulate import KernelEngine

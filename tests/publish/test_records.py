@@ -33,6 +33,7 @@ from lustrum.model.finest import FinestCells
 from lustrum.policy import Policy
 from lustrum.protect.magnitudes.remembered import RememberedSums
 from lustrum.public.numbers import CannotProtectError, Described
+from lustrum.publish.bundles.make import survey_records
 from lustrum.publish.bundles.memory import (
     Memory,
     memory_path,
@@ -40,7 +41,6 @@ from lustrum.publish.bundles.memory import (
     sums_path,
     write_memory,
 )
-from lustrum.publish.bundles.survey import survey_records
 from lustrum.publish.records import local as local_module
 from lustrum.publish.records import open_datasets, process
 from lustrum.publish.records.local import LocalRecordsService

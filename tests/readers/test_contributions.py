@@ -15,7 +15,7 @@ import pytest
 
 from lustrum.model import InputError, Table
 from lustrum.readers.confidential import read_true
-from lustrum.readers.contribution_rows import read_contributions
+from lustrum.readers.contributions import read_contributions
 from lustrum.readers.hierarchy_files import Groups
 from lustrum.readers.layout import layout_of_text
 from lustrum.readers.true_tables import members_of, true_table

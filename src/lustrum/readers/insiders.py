@@ -23,7 +23,7 @@ from lustrum.model.errors import NotJudgedError, choices
 from lustrum.protect.suppression import SuppressionProblem
 from lustrum.protect.suppression.contributors import RankedContributions, views_of
 from lustrum.readers.cells import CellCube
-from lustrum.readers.contribution_rows import Contribution
+from lustrum.readers.contributions import Contribution
 from lustrum.readers.layout import CodeRoles, Layout
 from lustrum.readers.relations import CodeRelation
 from lustrum.sensitivity import Rule

@@ -21,7 +21,7 @@ from lustrum.model.errors import choices
 from lustrum.readers.cells import ALL, CellCube, Reading, cube_of, read_cells
 from lustrum.readers.confidential import Number, TrueFile
 from lustrum.readers.container import read_container
-from lustrum.readers.contribution_rows import Contribution, finest_decimals, read_contributions
+from lustrum.readers.contributions import Contribution, finest_decimals, read_contributions
 from lustrum.readers.findings import InsiderAttack, ValueFindings, room_of
 from lustrum.readers.grids import Container
 from lustrum.readers.insiders import Contributors

@@ -14,10 +14,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from lustrum.model import DatasetError, PolicyError
-from lustrum.model.arrays import Words
+from lustrum.model import DatasetError, InputError, PolicyError
+from lustrum.model.arrays import Floats, Words
 from lustrum.model.finest import FinestCells
 from lustrum.model.records import Records
+from lustrum.model.variable import Replicates
 from lustrum.numeric.counting.engine import KernelEngine
 from lustrum.policy import Policy, read_policy
 from lustrum.policy.read import sealed
@@ -26,6 +27,12 @@ from lustrum.protect.magnitudes.method import MagnitudeResult
 from lustrum.protect.magnitudes.remembered import RememberedSums, SumsTogether, sums_together
 from lustrum.protect.population.method import PopulationResult
 from lustrum.protect.population.together import Together, carried_bounds, together
+from lustrum.protect.weighted import SurveyRecords
+from lustrum.protect.weighted.replicates import (
+    GivenReplicates,
+    alike_clusters,
+    jackknife_design,
+)
 from lustrum.public.bundle.files import ProtectedSums, bundle_digest, read_bundle
 from lustrum.publish.bundles.memory import (
     Memory,
@@ -44,11 +51,11 @@ from lustrum.publish.bundles.people import (
     revealed,
     same_people,
 )
-from lustrum.publish.bundles.survey import survey_records
 from lustrum.publish.bundles.write import pack_bundle, write_bundle
 from lustrum.runtime.data_folder import SEARCH_STATE
 from lustrum.runtime.durable import outages
 from lustrum.runtime.stop import reporting_progress
+from lustrum.survey import Design
 from lustrum.tabulate import Secret, Store, records_of
 from lustrum.tabulate.finest import finest_cells
 from lustrum.tabulate.remote import ConnectedEngine
@@ -403,3 +410,68 @@ def _require_same_sums(out: Path, magnitudes: MagnitudeResult) -> None:
             "same contributors: readers of both would know more than of one. Keep its records and its method, "
             "or draw all numbers anew with --never-published if it was never published."
         )
+
+
+def survey_records(engine: KernelEngine, name: str) -> SurveyRecords:
+    """All respondents with the design that the description of their weight names.
+
+    A stratum with a single cluster is refused: its variance cannot be estimated.
+    """
+    dataset = engine.dataset
+    weight = dataset.weight(name)
+    chunks = [chunk for chunk in engine.chunks if chunk.rows]
+    if not chunks or any(chunk.keys is None for chunk in chunks):
+        raise DatasetError(f"Dataset {dataset.name!r} has no records with keys to protect.")
+
+    def column(identifier: str | None) -> np.ndarray | None:
+        if identifier is None:
+            return None
+        return np.concatenate([chunk.ids[identifier] for chunk in chunks])
+
+    scaled = np.concatenate([chunk.numbers[name] for chunk in chunks])
+    try:
+        design, replicates = _design(
+            scaled / 10.0**weight.decimals,
+            column(weight.strata),
+            column(weight.clusters),
+            weight.replicates,
+            [
+                np.concatenate([chunk.numbers[c.name] for chunk in chunks]) / 10.0**c.decimals
+                for c in weight.columns[1:]
+            ],
+        )
+    except InputError as error:
+        raise InputError(f"Weight {name!r} of {dataset.name!r}: {error}") from None
+    codes = np.stack(
+        [np.concatenate([chunk.codes[v.name] for chunk in chunks]) for v in dataset.variables]
+    )
+    keys = np.concatenate([chunk.keys for chunk in chunks if chunk.keys is not None])
+    measures = {
+        m.name: np.concatenate([chunk.numbers[m.name] for chunk in chunks])
+        for m in dataset.measures
+    }
+    return SurveyRecords(dataset, codes, design, keys, weight.total, measures, replicates)
+
+
+def _design(
+    weights: Floats,
+    strata: np.ndarray | None,
+    clusters: np.ndarray | None,
+    given: Replicates | None,
+    columns: list[Floats],
+) -> tuple[Design, GivenReplicates | None]:
+    """The design, and what replicate weights add to it."""
+    if given is None:
+        return Design(weights, strata, clusters), None
+    if not bool((weights > 0).all()):
+        raise InputError("A respondent has the weight 0; leave such records out.")
+    replicates = np.stack(columns, axis=1)
+    if given.method == "jackknife":
+        if clusters is None:
+            return jackknife_design(weights, replicates), None
+        return Design(weights, strata, clusters), None
+    if clusters is None:
+        clusters = alike_clusters(weights, replicates)
+    # Variances come from the replicates, so that a stratum may have a single cluster.
+    design = Design(weights, strata, clusters, lonely="centre")
+    return design, GivenReplicates(replicates, given.scale)
