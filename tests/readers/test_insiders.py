@@ -15,6 +15,7 @@ from examples import examples
 from lustrum.model import Category, Contributions, InputError, Table, TableAxis
 from lustrum.protect.suppression import Suppression
 from lustrum.protect.suppression.check import PatternAudit, audit_pattern
+from lustrum.readers import findings
 from lustrum.readers.cells import CellCube
 from lustrum.readers.judge import Levels, judge, open_file
 from lustrum.readers.layout import layout_of_text
@@ -259,14 +260,16 @@ def test_audits_say_what_the_audit_of_a_pattern_says_by_which_it_was_chosen(
     layout = LAYOUT
     for name, old in (("area", 'T = ["N", "S"]'), ("job", 'All = ["a", "b"]')):
         layout = layout.replace(old, f'{name}3 = ["{name}0", "{name}1", "{name}2"]')
-    report = judge(
-        [open_file(folder / "t.csv", layout_of_text(layout, "l"))],
-        close=0,
-        contributions=folder / "c.csv",
-        coalition=2 if pairs else 1,
-        rule=spec.rule,  # type: ignore[arg-type]
-        unions=spec.unions,
-    ).report
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(findings, "MOST_NAMED", 1)  # as if the search had stopped after one
+        report = judge(
+            [open_file(folder / "t.csv", layout_of_text(layout, "l"))],
+            close=0,
+            contributions=folder / "c.csv",
+            coalition=2 if pairs else 1,
+            rule=spec.rule,  # type: ignore[arg-type]
+            unions=spec.unions,
+        ).report
     names = ["area={}, job={}".format(*key) for key in keys]
     found = {value.cell for value in report.values if value.finding != "few values"}
     short = {names[cell] for cell, _ in audit.short}
@@ -275,6 +278,7 @@ def test_audits_say_what_the_audit_of_a_pattern_says_by_which_it_was_chosen(
     assert found & primary == short
     assert {" + ".join(sorted(cell.split(" + "))) for cell in found if "+" in cell} == sums
     assert report.exit == 3 or audit.safe
+    assert ("unions" in {question.role for question in report.questions}) == bool(audit.unions)
 
 
 TABLE = "area,job,value\nT,All,22\nT,a,12\nT,b,10\nN,All,11\nN,a,x\nN,b,x\nS,All,11\nS,a,x\nS,b,x\n"
