@@ -243,7 +243,7 @@ def test_every_mistake_is_one_sentence(
         ((5, PEOPLE.faith), {}, "are columns, such as frame"),
         ((PEOPLE.area, 5), {}, "are columns, such as frame"),
         ((None,), {}, "at least one column for the rows"),
-        (([],), {}, "there is no value"),
+        (([],), {}, "at least one column for the rows"),
         ((PEOPLE.area,), {"rownames": "a"}, "'rownames' must be a list with a name"),
         (
             (PEOPLE.area, PEOPLE.sex),

@@ -22,6 +22,7 @@ from lustrum.checking.tables import TableOutput
 from lustrum.model import InputError
 from lustrum.model.errors import choices
 from lustrum.model.labelled_counts import is_labelled
+from lustrum.publish.frames import named_columns
 
 
 @dataclass(eq=False)
@@ -79,26 +80,13 @@ class Session:
         name: str | None = None,
     ) -> SessionOutput:
         """A cross tabulation as pandas spells it; ``aggfunc`` may be a list, or 0.25 for a quartile."""
-        down, across = _listed(index), _listed(columns)
-        named: dict[str, Any] = {}
-        for at, column in enumerate(down):
-            _put(
-                named,
-                rownames[at] if rownames else getattr(column, "name", None) or f"row_{at}",
-                column,
-            )
-        for at, column in enumerate(across):
-            _put(
-                named,
-                colnames[at] if colnames else getattr(column, "name", None) or f"col_{at}",
-                column,
-            )
+        named, down = named_columns(index, columns, rownames, colnames)
         if aggfunc is None:
             aggfunc = "count" if values is None else "mean"
         statistics = tuple(aggfunc) if isinstance(aggfunc, (list, tuple)) else (aggfunc,)
         table = self._table(
             named,
-            len(down),
+            down,
             statistics,
             values,
             weights,
@@ -413,24 +401,6 @@ class Session:
             after, name=name, comments=before.comments, exception=before.exception
         )
         return self.outputs[name]
-
-
-def _listed(columns: Any) -> list[Any]:
-    if columns is None:
-        return []
-    if isinstance(columns, (list, tuple)) and all(
-        hasattr(one, "__len__") and not isinstance(one, str) for one in columns
-    ):
-        return list(columns)
-    return [columns]
-
-
-def _put(named: dict[str, Any], name: object, column: Any) -> None:
-    if str(name) in named:
-        raise InputError(
-            f"Two of the columns are called {str(name)!r}; give them 'rownames' and 'colnames'."
-        )
-    named[str(name)] = column
 
 
 def _check_name(name: str) -> None:

@@ -32,6 +32,7 @@ from lustrum.policy import Policy, check_names, read_policy
 from lustrum.policy.presets import PRESETS, preset
 from lustrum.policy.read import parse_policy
 from lustrum.protect.suppression import Suppression
+from lustrum.publish.frames import named_columns
 from lustrum.publish.records.protected_input import ProtectedInput
 from lustrum.publish.records.views import EngineNumbers
 from lustrum.publish.waivers import refuse_requests
@@ -80,25 +81,15 @@ def crosstab(
     >>> made.frame.to_numpy().tolist()
     [[12, 12], [4, 4]]
     """
-    down, across = _listed(index), _listed(columns)
-    named = [
-        *_named(down, rownames, "row", "rownames"),
-        *_named(across, colnames, "col", "colnames"),
-    ]
-    given: dict[str, object] = {}
-    for name, column in zip(named, [*down, *across], strict=True):
-        if name in given:
-            raise InputError(
-                f"Two of the columns are called {name!r}; give them 'rownames' and 'colnames'."
-            )
-        given[name] = column
+    found, down = named_columns(index, columns, rownames, colnames)
+    given: dict[str, object] = dict(found)
     value_name = _extra(given, values, "values")
     holding_name = _extra(given, holding, "holding")
     weight_name = _extra(given, weights, "weights")
     return _protected(
         _frame_of(given),
-        named,
-        len(down),
+        list(found),
+        down,
         value_name,
         _checked_aggfunc(aggfunc, value_name),
         margins=margins,
@@ -315,30 +306,6 @@ def _checked_aggfunc(aggfunc: object, values: str | None) -> Literal["count", "s
         f"'aggfunc' is 'count', 'sum' or 'mean', not {name!r}: work other figures out from protected counts "
         "and sums."
     )
-
-
-def _listed(columns: object) -> list[Any]:
-    """One column, or several in a list."""
-    if columns is None:
-        return []
-    if isinstance(columns, str) or not hasattr(columns, "__len__"):
-        raise InputError(
-            "'index' and 'columns' are columns, such as frame['area'], or lists of them."
-        )
-    if isinstance(columns, (list, tuple)):
-        inner = [not isinstance(c, (str, bytes)) and hasattr(c, "__len__") for c in columns]
-        if columns and all(inner):
-            return list(columns)
-    return [columns]
-
-
-def _named(columns: Sequence[Any], names: Sequence[str] | None, usual: str, word: str) -> list[str]:
-    if names is not None:
-        if isinstance(names, str) or len(names) != len(columns):
-            raise InputError(f"{word!r} must be a list with a name for each of the columns.")
-        return [str(name) for name in names]
-    column_names = [getattr(column, "name", None) for column in columns]
-    return [f"{usual}_{at}" if name is None else str(name) for at, name in enumerate(column_names)]
 
 
 def _extra(given: dict[str, object], column: object, usual: str) -> str | None:

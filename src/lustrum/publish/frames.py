@@ -182,3 +182,50 @@ def _grouped(variable: Variable, groups: Mapping[str, Sequence[str]]) -> Variabl
 
 def _codes(variable: Variable) -> tuple[str, ...]:
     return (*variable.codes, *(g.code for level in variable.levels for g in level.groups))
+
+
+def named_columns(
+    index: object,
+    columns: object,
+    rownames: Sequence[str] | None = None,
+    colnames: Sequence[str] | None = None,
+) -> tuple[dict[str, Any], int]:
+    """The columns of a cross tabulation by name, as pandas calls them, and how many stand in the rows.
+
+    >>> named_columns(["n", "s"], ["a", "b"], rownames=["area"])
+    ({'area': ['n', 's'], 'col_0': ['a', 'b']}, 1)
+    """
+    down, across = _listed(index), _listed(columns)
+    names = [*_names(down, rownames, "row"), *_names(across, colnames, "col")]
+    found: dict[str, Any] = {}
+    for name, column in zip(names, [*down, *across], strict=True):
+        if name in found:
+            raise InputError(
+                f"Two of the columns are called {name!r}; give them 'rownames' and 'colnames'."
+            )
+        found[name] = column
+    return found, len(down)
+
+
+def _listed(columns: object) -> list[Any]:
+    """One column, or several in a list."""
+    if columns is None:
+        return []
+    if isinstance(columns, str) or not hasattr(columns, "__len__"):
+        raise InputError(
+            "'index' and 'columns' are columns, such as frame['area'], or lists of them."
+        )
+    if isinstance(columns, (list, tuple)):
+        inner = [not isinstance(c, (str, bytes)) and hasattr(c, "__len__") for c in columns]
+        if all(inner):
+            return list(columns)
+    return [columns]
+
+
+def _names(columns: Sequence[Any], names: Sequence[str] | None, usual: str) -> list[str]:
+    if names is not None:
+        if isinstance(names, str) or len(names) != len(columns):
+            raise InputError(f"'{usual}names' must be a list with a name for each of the columns.")
+        return [str(name) for name in names]
+    own = [getattr(column, "name", None) for column in columns]
+    return [f"{usual}_{at}" if name is None else str(name) for at, name in enumerate(own)]
