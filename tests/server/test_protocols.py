@@ -297,6 +297,8 @@ def test_nonsense_in_an_address_is_one_sentence(
         "valuecodes[sex]=9",
         "valuecodes[nothing]=*",
         "valuecodes[sex]=*&valuecodes[sex]=1",
+        "valuecodes[sex]=*&valueCodes[sex]=1",
+        "valuecodes[sex]=*&outputFormat=csv&outputformat=px",
         "lang=sv",
         "outputFormat=doc",
         "outputFormat=px&outputFormatParams=UseCodes",
@@ -311,6 +313,31 @@ def test_a_mistake_is_one_sentence(client: TestClient, query: str) -> None:
     answer = client.get(f"{DATA}?{query}")
     assert answer.status_code == 400
     assert answer.json()["detail"].endswith(".")
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/sdmx/v2/data/dataflow/LUSTRUM/demo/1.0.0/*?c[sex]=*&c[sex]=1",
+        "/sdmx/v2/data/dataflow/LUSTRUM/demo/1.0.0/*?c[sex]=1&c[sex]=*",
+        "/api/dissemination/statistics/1.0/data/demo?sex=1&lang=EN&lang=FR",
+    ],
+)
+def test_of_two_things_that_are_said_none_is_passed_over(client: TestClient, address: str) -> None:
+    answer = client.get(address)
+    assert answer.status_code == 400
+    assert answer.json()["detail"].endswith(".")
+
+
+def test_a_name_that_stands_twice_in_a_body_is_a_mistake_on_every_route(client: TestClient) -> None:
+    for address in ("/api/v1/tables", "/api/v1/jobs"):
+        answer = client.post(
+            address,
+            content=b'{"dataset": "demo", "by": ["sex"], "by": ["age"]}',
+            headers={"Content-Type": "application/json"},
+        )
+        assert answer.status_code == 400, address
+        assert "'by' is given twice" in answer.json()["detail"]
 
 
 def test_too_many_requests_say_when_to_come_again(client: TestClient) -> None:

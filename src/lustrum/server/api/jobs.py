@@ -19,6 +19,7 @@ from lustrum.server.service.questions import Questions
 from lustrum.server.service.served_dataset import find
 from lustrum.server.table_view import titles
 from lustrum.server.urls import display, forms
+from lustrum.server.urls.forms import JSONRoute, check_names
 
 TOKEN = "Cancel-Token"
 """The header with the token of a job that is to be cancelled."""
@@ -35,7 +36,7 @@ STEPS = {
 
 def api_router(questions: Questions) -> APIRouter:
     """The routes under ``/api/v1/jobs``."""
-    routes = APIRouter(prefix="/api/v1")
+    routes = APIRouter(prefix="/api/v1", route_class=JSONRoute)
 
     @routes.post(
         "/jobs",
@@ -49,6 +50,7 @@ def api_router(questions: Questions) -> APIRouter:
     def post(body: Annotated[SkipValidation[TableQueryIn], Body()], request: Request) -> Response:
         """The job of a question; the same question gets the same job while it exists."""
         raw: Any = body
+        check_names(request)
         if isinstance(raw, bytes):
             sentence = (
                 "Send a table query as JSON, with the header 'Content-Type: application/json'."

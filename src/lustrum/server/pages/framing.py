@@ -32,7 +32,10 @@ def router(questions: Questions) -> APIRouter:
         host = str(request.base_url).rstrip("/")
         if asked.get("format", "json") != "json":
             return JSONResponse({"error": "Only JSON is written."}, 501)
-        parts = urlsplit(asked.get("url", ""))
+        try:
+            parts = urlsplit(asked.get("url", ""))
+        except ValueError:  # brackets that hold no address
+            raise not_found(say("The address is none of a table of this server.")) from None
         code, _, path = parts.path.lstrip("/").partition("/")
         if code not in languages():
             code, path = ENGLISH, parts.path.lstrip("/")

@@ -206,14 +206,14 @@ def _check(request: Request, *known: str) -> None:
     """No parameter that is not known, none twice, and no language but English."""
     seen = set()
     for name, _ in request.query_params.multi_items():
-        plain = name.lower()
-        bracketed = f"{plain.partition('[')[0]}[]" if plain.endswith("]") else plain
-        if bracketed not in (*known, "lang"):
+        word, bracket, variable = name.partition("[")
+        word = word.lower()  # words are read in any case, names of variables as they are
+        if word + bracket + variable[-1:] not in (*known, "lang"):
             there = ", ".join(("lang", *known)).replace("[]", "[variable]")
             raise QueryError(f"There is no parameter {name[:80]!r} here; there are: {there}.")
-        if name in seen:
+        if (word, variable) in seen:
             raise QueryError(f"The parameter {name[:80]!r} is given twice; give it once.")
-        seen.add(name)
+        seen.add((word, variable))
     if parameter(request, "lang") not in ("", "en"):
         raise QueryError("The tables speak English; leave 'lang' out, or say lang=en.")
 

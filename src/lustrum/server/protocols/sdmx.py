@@ -94,7 +94,8 @@ def router(questions: Questions) -> APIRouter:
         said: dict[str, list[str]] = {}
         for parameter, value in request.query_params.multi_items():
             said.setdefault(parameter, []).append(value)
-        if said.pop("format", ["JSON"]) != ["JSON"] or said.pop("lang", ["EN"])[0].upper() != "EN":
+        languages = [one.upper() for one in said.pop("lang", ["EN"])]
+        if said.pop("format", ["JSON"]) != ["JSON"] or languages != ["EN"]:
             raise QueryError("This address answers with format=JSON and lang=EN.")
         contents = said.pop("statistic", ["count"])
         axes = [offer.mixed(offer.variable(one), codes) for one, codes in said.items()]
@@ -141,6 +142,7 @@ def _asked(offer: Offer, key: str, request: Request) -> tuple[list[Axis], list[s
             )
         for name, text in zip(names, places, strict=True):
             said[name] = text.split("+") if text not in _ALL else ["*"]
+    filtered: set[str] = set()
     for name, value in request.query_params.multi_items():
         if name in _IGNORED:
             continue
@@ -149,8 +151,9 @@ def _asked(offer: Offer, key: str, request: Request) -> tuple[list[Axis], list[s
             raise QueryError(
                 f"There is no filter {name[:80]!r} here; there are: c[{'], c['.join(names)}]."
             )
-        if said.get(dimension, ["*"]) != ["*"]:
+        if said.get(dimension, ["*"]) != ["*"] or dimension in filtered:
             raise QueryError(f"The dimension {dimension!r} is selected twice; select it once.")
+        filtered.add(dimension)
         said[dimension] = listed_values(value.removeprefix("eq:"))
     if not said:
         raise QueryError(

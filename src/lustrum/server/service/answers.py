@@ -105,10 +105,13 @@ class ServedAnswer:
 
     @property
     def version(self) -> str:
-        """A few letters that name the numbers: those of the bundle, or of the records in force."""
+        """A few letters that name the numbers: those of the bundle, or of the records in force.
+
+        Of records only the random end of their version is used: its beginning follows from what they hold.
+        """
         mark = self.snapshot.numbers.mark
         if not self.snapshot.from_bundle:
-            mark = hashlib.sha256(mark.encode()).hexdigest()
+            mark = hashlib.sha256(mark.rpartition("-")[2].encode()).hexdigest()
         return mark[:12]
 
     def body(self, host: str, include: Collection[str] = DEFAULT) -> dict[str, object]:
