@@ -411,7 +411,9 @@ def _grids(
                     break
             else:
                 layers.append([part])
-        options.append([(axis.variable, layer) for layer in layers])
+        options.append(
+            [(axis.variable, sorted(layer, key=lambda part: part.bits)) for layer in layers]
+        )
     fixed = [(name, [_CategoryPart("", bits)]) for name, bits in passing.items()]
     for chosen in product(*options):
         along = sorted((*chosen, *fixed), key=lambda pair: pair[0])

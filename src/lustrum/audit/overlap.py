@@ -26,8 +26,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, reduce
 from operator import or_
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from lustrum.model import Channel
 from lustrum.model.arrays import Floats, Ints, Mask
@@ -101,6 +103,11 @@ class GridAxis:
         """All codes of the categories."""
         return reduce(or_, self.parts)
 
+    @cached_property
+    def those(self) -> frozenset[int]:
+        """The categories, whatever their order."""
+        return frozenset(self.parts)
+
 
 @dataclass(frozen=True)
 class PopulationGrid:
@@ -123,7 +130,12 @@ class PopulationGrid:
         """Its axes."""
         return {axis.variable: axis for axis in self.axes}
 
-    @property
+    @cached_property
+    def is_shown(self) -> bool:
+        """Whether every number was shown."""
+        return self.numbers is not None and bool((self.numbers != HIDDEN).all())
+
+    @cached_property
     def shape(self) -> tuple[int, ...]:
         """How many categories there are along each axis."""
         return tuple(len(axis.parts) for axis in self.axes)
@@ -131,8 +143,52 @@ class PopulationGrid:
     def holds(self, other: PopulationGrid) -> bool:
         """Whether every population of another grid is one of these."""
         return self.names == other.names and all(
-            set(axis.parts) <= set(self.by_name[axis.variable].parts) for axis in other.axes
+            axis.those >= there.those for axis, there in zip(self.axes, other.axes, strict=True)
         )
+
+    def beside(self, other: PopulationGrid) -> _Joined | None:
+        """How the two are one grid, if they stand side by side along one variable."""
+        apart = [at for at, (a, b) in enumerate(zip(self.axes, other.axes, strict=True)) if a != b]
+        if len(apart) != 1 or self.axes[apart[0]].span & other.axes[apart[0]].span:
+            return None
+        return _Joined(self, other, apart[0])
+
+
+@dataclass(frozen=True)
+class _Joined:
+    """Two grids side by side along one of their axes."""
+
+    one: PopulationGrid
+    other: PopulationGrid
+    at: int
+
+    @property
+    def along(self) -> str:
+        """The variable along which they stand."""
+        return self.one.axes[self.at].variable
+
+    def array(self, one: npt.NDArray[Any], other: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Arrays of the two as one, by the order of the categories."""
+        return np.concatenate((one, other), axis=self.at).take(self._order, axis=self.at)
+
+    @cached_property
+    def _order(self) -> list[int]:
+        parts = self.one.axes[self.at].parts + self.other.axes[self.at].parts
+        return sorted(range(len(parts)), key=lambda at: parts[at])
+
+    def grid(self, *, numbers: bool) -> PopulationGrid:
+        """The two as one."""
+        parts = self.one.axes[self.at].parts + self.other.axes[self.at].parts
+        axis = GridAxis(self.along, tuple(parts[at] for at in self._order))
+        axes = (*self.one.axes[: self.at], axis, *self.one.axes[self.at + 1 :])
+        both = self.one.numbers, self.other.numbers
+        if not numbers or (both[0] is None and both[1] is None):
+            return PopulationGrid(axes)
+        shown = [
+            np.full(grid.shape, HIDDEN) if grid.numbers is None else grid.numbers
+            for grid in (self.one, self.other)
+        ]
+        return PopulationGrid(axes, self.array(*shown))
 
 
 @dataclass(frozen=True)
@@ -150,8 +206,8 @@ class _Nesting:
 
     coarse: PopulationGrid
     fine: PopulationGrid
-    inside: Ints
-    """For each fine cell the flat place of the coarse cell around it, or -1."""
+    inside: Ints | None
+    """For each fine cell the flat place of the coarse cell around it, or -1; None where axes are the same."""
     rest: Mask
     """The coarse cells that the fine ones do not cover."""
 
@@ -159,16 +215,12 @@ class _Nesting:
     def of(
         cls, coarse: PopulationGrid, fine: PopulationGrid, everything: Mapping[str, int]
     ) -> _Nesting | None:
-        """How two grids nest; None where they do not, or no population of them differs."""
-        if not coarse.names <= fine.names:
-            return None
-        places: list[Ints] = []
-        covered: list[Mask] = []
-        whole = True
+        """How two grids nest; None where no cell of one lies in a cell of the other."""
+        places: list[tuple[int, Ints, Mask]] = []
+        whole = same = True
         for axis in fine.axes:
             around = coarse.by_name.get(axis.variable)
             if around is None:
-                places.append(np.zeros(len(axis.parts), dtype=np.int64))
                 whole &= axis.span == everything[axis.variable]
                 continue
             if not around.span & axis.span:
@@ -176,30 +228,49 @@ class _Nesting:
             place, full = _placed(axis.parts, around.parts)
             if (place < 0).all():
                 return None
-            places.append(place)
-            covered.append(full)
-        inside = np.zeros((1,) * len(fine.axes) if fine.axes else (), dtype=np.int64)
-        missing = np.zeros_like(inside, dtype=np.bool_)
-        for at, axis in enumerate(fine.axes):
-            around = coarse.by_name.get(axis.variable)
-            if around is not None:
-                along = [1] * len(fine.axes)
-                along[at] = -1
-                inside = inside * len(around.parts) + places[at].reshape(along)
-                missing = missing | (places[at] < 0).reshape(along)
-        inside = np.where(missing, -1, inside)
-        inside = np.ascontiguousarray(np.broadcast_to(inside, fine.shape))
-        cover: Mask = np.full(coarse.shape, whole)
-        for at, along_axis in enumerate(covered):
-            shape = [1] * len(coarse.axes)
-            shape[at] = -1
-            cover = cover & along_axis.reshape(shape)
-        found = cls(coarse, fine, inside, ~cover)
-        size = int(np.prod(coarse.shape, dtype=np.int64))
-        parts = np.bincount(inside[inside >= 0].ravel(), minlength=size)
-        if not bool(((parts > 1) | ((parts == 1) & found.rest.ravel())).any()):
-            return None
-        return found
+            same &= axis.parts == around.parts
+            places.append((len(around.parts), place, full))
+        cover: Mask = np.full((1,) * len(coarse.axes), whole)
+        for at, (_, _, full) in enumerate(places):
+            cover = cover & full.reshape(_along(at, len(places)))
+        rest = ~np.broadcast_to(cover, coarse.shape)
+        if same:
+            return cls(coarse, fine, None, rest)
+        inside = np.zeros((1,) * len(fine.axes), dtype=np.int64)
+        missing = np.zeros((1,) * len(fine.axes), dtype=np.bool_)
+        common = (at for at, axis in enumerate(fine.axes) if axis.variable in coarse.names)
+        for at, (size, place, _) in zip(common, places, strict=True):
+            along = place.reshape(_along(at, len(fine.axes)))
+            inside = inside * size + along
+            missing = missing | (along < 0)
+        inside = np.broadcast_to(np.where(missing, -1, inside), fine.shape)
+        return cls(coarse, fine, np.ascontiguousarray(inside), rest)
+
+    @cached_property
+    def _gone(self) -> tuple[int, ...]:
+        return tuple(
+            at for at, axis in enumerate(self.fine.axes) if axis.variable not in self.coarse.names
+        )
+
+    def sums(self, values: Floats) -> Floats:
+        """The sums of fine cells within each coarse cell."""
+        if self.inside is None:
+            return np.asarray(values.sum(axis=self._gone))
+        there = self.inside >= 0
+        size = int(np.prod(self.coarse.shape, dtype=np.int64))
+        found = np.bincount(self.inside[there], values[there], size)
+        return np.asarray(found, dtype=np.float64).reshape(self.coarse.shape)
+
+    def spread(self, values: Floats) -> Floats:
+        """The value of the coarse cell around each fine one; 0 where there is none."""
+        if self.inside is None:
+            return np.asarray(np.expand_dims(values, self._gone))
+        return np.where(self.inside >= 0, values.ravel()[self.inside], 0.0)
+
+
+def _along(at: int, dimensions: int) -> tuple[int, ...]:
+    """The shape of an array that runs along one of several axes."""
+    return tuple(-1 if one == at else 1 for one in range(dimensions))
 
 
 @lru_cache(maxsize=4096)
@@ -218,6 +289,13 @@ def _placed(parts: tuple[int, ...], around: tuple[int, ...]) -> tuple[Ints, Mask
     )
 
 
+@lru_cache(maxsize=4096)
+def _outside(parts: tuple[int, ...], span: int) -> tuple[int, int]:
+    """How many categories lie outside of some codes, and all their codes."""
+    out = [part for part in parts if not part & span]
+    return len(out), reduce(or_, out, 0)
+
+
 @dataclass
 class Holdings:
     """All grids that some readers hold of one dataset, and what is expected of the others."""
@@ -229,104 +307,199 @@ class Holdings:
     shares: dict[str, Floats] = field(default_factory=dict)
     _details: dict[str, int] = field(default_factory=dict)
     _judged: dict[int, tuple[PopulationGrid, _GridParts]] = field(default_factory=dict)
-    """What was worked out for one question; a grid stands beside it, so that no other takes its number."""
+    """What was worked out for a grid, which stands beside it, so that no other takes its number."""
+    _within: set[int] = field(default_factory=set)
+    """The grids that are part of a larger one, while a question is judged."""
+    _of_all: dict[tuple[str, int], float] = field(default_factory=dict)
 
     def add(self, grids: Iterable[PopulationGrid]) -> None:
         """Take in what was released, or looked at."""
         for grid in grids:
             there = self.grids.setdefault(grid.names, [])
             there[:] = [one for one in there if not (one.axes == grid.axes and one.numbers is None)]
-            if not any(one.axes == grid.axes for one in there):
+            if any(one.axes == grid.axes for one in there):
+                continue
+            self._learn(grid)
+            joined = self._beside(grid)
+            if joined is None:
                 there.append(grid)
-                self._learn(grid)
+            else:
+                there[:] = [one for one in there if one is not joined.other]
+                there.append(joined.grid(numbers=True))
 
     def expected_certain(self, grids: Sequence[PopulationGrid]) -> float:
         """How many small counts at most, in the mean, new grids make certain; nothing is taken in."""
-        taken: list[tuple[list[PopulationGrid], PopulationGrid]] = []
+        before: dict[frozenset[str], list[PopulationGrid]] = {}
         total = 0.0
-        self._judged.clear()
+        held = {id(one) for there in self.grids.values() for one in there}
+        self._judged = {k: v for k, v in self._judged.items() if k in held and v[0].is_shown}
         try:
             for grid in sorted(grids, key=lambda one: (len(one.axes), one.shape)):
                 there = self.grids.setdefault(grid.names, [])
                 if any(one.holds(grid) for one in there):
                     continue
-                for whole in (grid, *self._joined(grid)):
-                    total += sum(self._pair(nesting) for nesting in self._nestings(whole))
-                new = PopulationGrid(grid.axes)
-                there.append(new)
-                taken.append((there, new))
+                joined = self._beside(grid)
+                whole = grid if joined is None else joined.grid(numbers=False)
+                if joined is not None:
+                    self._judged[id(whole)] = whole, self._joined_parts(joined)
+                    self._within.add(id(joined.other))
+                total += self._added(grid, joined, whole)
+                before.setdefault(grid.names, list(there))
+                there.append(whole)
         finally:
-            for there, new in taken:
-                there[:] = [one for one in there if one is not new]
+            self.grids.update(before)
+            self._within.clear()
         return total
 
-    def _joined(self, grid: PopulationGrid) -> Iterator[PopulationGrid]:
-        """The grid with those beside it along one variable, which together tell more than one by one."""
-        for at, axis in enumerate(grid.axes):
-            parts = list(axis.parts)
-            for other in self.grids.get(grid.names, ()):
-                if (
-                    other.axes[:at] == grid.axes[:at]
-                    and other.axes[at + 1 :] == grid.axes[at + 1 :]
-                ):
-                    span = reduce(or_, parts)
-                    parts += [part for part in other.axes[at].parts if not part & span]
-            if len(parts) > len(axis.parts):
-                yield PopulationGrid(
-                    (*grid.axes[:at], GridAxis(axis.variable, tuple(parts)), *grid.axes[at + 1 :])
-                )
+    def _beside(self, grid: PopulationGrid) -> _Joined | None:
+        """A new grid with the held one beside it, if there is one."""
+        for other in self.grids.get(grid.names, ()):
+            found = None if id(other) in self._within else grid.beside(other)
+            if found is not None:
+                return found
+        return None
 
-    def _nestings(self, grid: PopulationGrid) -> Iterator[_Nesting]:
-        for names, there in self.grids.items():
-            if not (names <= grid.names or names >= grid.names):
-                continue
+    def _joined_parts(self, joined: _Joined) -> _GridParts:
+        one, other = self._parts(joined.one), self._parts(joined.other)
+        expected = None
+        if one.expected is not None and other.expected is not None:
+            expected = joined.array(one.expected, other.expected)
+        return _GridParts(
+            joined.array(one.small, other.small), joined.array(one.lowest, other.lowest), expected
+        )
+
+    def _others(self) -> Iterator[tuple[frozenset[str], PopulationGrid]]:
+        """All grids, but those that are part of a larger one while a question is judged."""
+        for names, there in list(self.grids.items()):
             for other in there:
-                for coarse, fine in ((other, grid), (grid, other)):
-                    nesting = _Nesting.of(coarse, fine, self.everything)
-                    if nesting is not None:
-                        yield nesting
+                if id(other) not in self._within:
+                    yield names, other
 
-    def _pair(self, nesting: _Nesting) -> float:
-        """The mean number of small parts that one pair of grids makes certain, at most."""
-        found = self._parts(nesting.fine)
-        expected = found.expected
-        at_end = self.noise.at_end
-        inside, size = nesting.inside.ravel(), nesting.rest.size
-        kept = inside >= 0
-        place = inside[kept]
-        logs = found.lowest.ravel()[kept]
-        sums = np.bincount(place, logs, size)
-        parts = np.bincount(place, minlength=size)
-        rest = nesting.rest.ravel()
-        others = (parts[place] > 1) | rest[place]
-        slack = np.where(rest[place], self._open_rest(nesting, expected, place, kept)[place], 1.0)
-        chance = found.small.ravel()[kept] * at_end * np.exp(sums[place] - logs) * slack
-        total = float(chance[others].sum())
-        if rest.any():
-            gone = self._small_rest(nesting, expected, place, kept)
-            total += float((gone * at_end * np.exp(sums))[rest & (parts > 0)].sum())
+    def _added(self, grid: PopulationGrid, joined: _Joined | None, whole: PopulationGrid) -> float:
+        """What a new grid tells beside those that are held."""
+        total = 0.0
+        for names, other in self._others():
+            if names <= grid.names:
+                if joined is not None and joined.along not in names:
+                    # Both parts of one line: what they tell beyond what one of them told.
+                    told = self._pair(other, joined.other)
+                    total += max(0.0, self._pair(other, whole) - told)
+                else:
+                    total += self._pair(other, grid)
+                total += self._completed(other, grid)
+            if names >= grid.names:
+                total += self._pair(grid, other)
         return total
 
-    def _rest(self, nesting: _Nesting, expected: Floats | None, place: Ints, kept: Mask) -> Floats:
+    def _completed(self, coarse: PopulationGrid, grid: PopulationGrid) -> float:
+        """What held grids tell more once a new one shows most of what they leave out of a coarser one."""
+        total = 0.0
+        for names, other in self._others():
+            if names > coarse.names:
+                left_out = 1.0 - self._share_of(other, coarse, None)[0]
+                if left_out > 0 and self._share_of(grid, coarse, other)[0] >= left_out / 2:
+                    more = self._pair(coarse, other, beside=grid)
+                    total += max(0.0, more - self._pair(coarse, other))
+        return total
+
+    def _share_of(
+        self, grid: PopulationGrid, coarse: PopulationGrid, outside: PopulationGrid | None
+    ) -> tuple[float, int]:
+        """The share of a coarser grid's people that a grid shows outside of another, and in how many parts."""
+        share, parts, apart = 1.0, 1, outside is None
+        for axis in grid.axes:
+            inner = None if outside is None else outside.by_name.get(axis.variable)
+            span, counted = axis.span, axis.variable not in coarse.names
+            if inner is not None and not apart:
+                number, out = _outside(axis.parts, inner.span)
+                if number:
+                    apart = counted = True
+                    parts, span = number, out
+            if counted and span != self.everything[axis.variable]:
+                share *= self._share(axis.variable, span)
+        return (share, parts) if apart else (0.0, 0)
+
+    def _share(self, variable: str, span: int) -> float:
+        known = self._of_all.get((variable, span))
+        if known is None:
+            shares = self.shares.get(variable)
+            known = span.bit_count() / self.everything[variable].bit_count()
+            if shares is not None:
+                known = float(shares[_bits(span)].sum())
+            self._of_all[variable, span] = known
+        return known
+
+    def _pair(
+        self,
+        coarse: PopulationGrid,
+        fine: PopulationGrid,
+        *,
+        beside: PopulationGrid | None = None,
+    ) -> float:
+        """The mean number of small parts that one pair of grids makes certain, at most."""
+        if coarse.axes == fine.axes:
+            return 0.0
+        nesting = _Nesting.of(coarse, fine, self.everything)
+        if nesting is None:
+            return 0.0
+        found = self._parts(fine)
+        sums = nesting.sums(found.lowest)
+        parts = nesting.sums(np.ones(fine.shape))
+        slack = np.ones(coarse.shape)
+        gone = 0.0
+        if nesting.rest.any():
+            expected = self._rest(nesting, found.expected)
+            slack = np.where(nesting.rest, self._covered(nesting, expected, beside), 1.0)
+            small = np.where(
+                np.isnan(expected), _UNKNOWN, _small(np.nan_to_num(expected), self.small)
+            )
+            gone = float((small * np.exp(sums))[nesting.rest & (parts > 0)].sum())
+        # A cell that is the whole of the coarse one is the same people, and tells nothing new.
+        open_ = np.where((parts > 1) | nesting.rest, slack * np.exp(sums), 0.0)
+        chance = found.small * np.exp(-found.lowest) * nesting.spread(open_)
+        return self.noise.at_end * (float(np.minimum(chance, 1.0).sum()) + gone)
+
+    def _rest(self, nesting: _Nesting, expected: Floats | None) -> Floats:
         """How many people are expected in the part of each coarse cell that no fine cell shows."""
         around = self._parts(nesting.coarse).expected
         if around is None or expected is None:
-            return np.full(nesting.rest.size, np.nan)
-        shown = np.bincount(place, expected.ravel()[kept], nesting.rest.size)
-        return np.maximum(around.ravel() - shown, 0.5)
+            return np.full(nesting.coarse.shape, np.nan)
+        return np.maximum(around - nesting.sums(expected), 0.5)
 
-    def _open_rest(
-        self, nesting: _Nesting, expected: Floats | None, place: Ints, kept: Mask
+    def _covered(
+        self, nesting: _Nesting, expected: Floats, beside: PopulationGrid | None
     ) -> Floats:
-        """The chance that nobody is in the rest, which no number shows."""
-        rest = self._rest(nesting, expected, place, kept)
-        return np.where(np.isnan(rest), _UNKNOWN, _empty(np.nan_to_num(rest)))
-
-    def _small_rest(
-        self, nesting: _Nesting, expected: Floats | None, place: Ints, kept: Mask
-    ) -> Floats:
-        rest = self._rest(nesting, expected, place, kept)
-        return np.where(np.isnan(rest), _UNKNOWN, _small(np.nan_to_num(rest), self.small))
+        """The chance that the rest of a coarse cell is at its lower end: empty, or shown by another grid."""
+        best = np.where(np.isnan(expected), _UNKNOWN, _empty(np.nan_to_num(expected)))
+        around = self._parts(nesting.coarse).expected
+        if around is None:
+            return best
+        fine = nesting.fine
+        cut = {axis.variable for axis in fine.axes if axis.span != self.everything[axis.variable]}
+        others = [one for names, one in self._others() if names > nesting.coarse.names]
+        shares: dict[tuple[tuple[str, int, int], ...], tuple[float, int]] = {}
+        for other in (*others, *(() if beside is None else (beside,))):
+            if other is not fine:
+                # Those that show the same people in as many parts count alike.
+                kind = tuple(
+                    (
+                        axis.variable,
+                        axis.span,
+                        len(axis.parts) if axis.variable in fine.names else 0,
+                    )
+                    for axis in other.axes
+                    if axis.variable in cut or axis.span != self.everything[axis.variable]
+                )
+                if kind and kind not in shares:
+                    shares[kind] = self._share_of(other, nesting.coarse, fine)
+        for share, parts in sorted(set(shares.values())):
+            if parts:
+                # Parts that together hold so many people, and whoever is in none of them.
+                covered = np.minimum(around * share, expected)
+                empty = _empty(covered / parts)
+                lowest = (empty + (1 - empty) * self.noise.at_end) ** parts
+                best = np.fmax(best, _empty(expected - covered) * lowest)
+        return best
 
     def _parts(self, grid: PopulationGrid) -> _GridParts:
         """Of each cell the chance that it is small, that it is at its lower end, and what is expected of it."""
@@ -376,10 +549,11 @@ class Holdings:
                 share[_bits(part)] = number / part.bit_count()
             self.shares[axis.variable] = share / share.sum()
             self._details[axis.variable] = len(axis.parts)
+            self._of_all.clear()
 
     def _expected(self, grid: PopulationGrid) -> Floats | None:
         """What readers expect of each cell: what they were shown, or shares of the nearest coarser table."""
-        if grid.numbers is not None and bool((grid.numbers != HIDDEN).all()):
+        if grid.is_shown and grid.numbers is not None:
             return np.maximum(grid.numbers, 0).astype(np.float64)
         best: tuple[int, int] = (-1, -1)
         found: Floats | None = None
@@ -406,31 +580,22 @@ class Holdings:
         for at, axis in enumerate(grid.axes):
             around = other.by_name.get(axis.variable)
             outer = (self.everything[axis.variable],) if around is None else around.parts
-            place = [
-                next((i for i, o in enumerate(outer) if part & o == part), -1)
-                for part in axis.parts
-            ]
-            if -1 in place:
+            place = _placed(axis.parts, outer)[0]
+            if (place < 0).any():
                 return None
             weights = np.ones(len(axis.parts))
-            if any(part != outer[i] for part, i in zip(axis.parts, place, strict=True)):
-                share = self.shares.get(axis.variable)
-                if (
-                    share is None
-                ):  # nothing is known of the variable: all codes alike, as widely as any
-                    share = np.ones(self.everything[axis.variable].bit_length())
-                of = [float(share[_bits(o)].sum()) for o in outer]
+            if any(part != outer[i] for part, i in zip(axis.parts, place.tolist(), strict=True)):
+                # Where nothing is known of a variable all codes count alike, as widely as any.
+                of = [self._share(axis.variable, o) for o in outer]
                 weights = np.array(
                     [
-                        float(share[_bits(part)].sum()) / of[i] if of[i] > 0 else 0.0
-                        for part, i in zip(axis.parts, place, strict=True)
+                        self._share(axis.variable, part) / of[i] if of[i] > 0 else 0.0
+                        for part, i in zip(axis.parts, place.tolist(), strict=True)
                     ]
                 )
-            along = [1] * len(grid.axes)
-            along[at] = -1
-            factor = factor * weights.reshape(along)
+            factor = factor * weights.reshape(_along(at, len(grid.axes)))
             if around is not None:
-                picks.append(np.array(place, dtype=np.int64))
+                picks.append(place)
         taken = numbers[np.ix_(*picks)] if picks else numbers
         shape = [len(axis.parts) if axis.variable in other.names else 1 for axis in grid.axes]
         return np.asarray(taken.reshape(shape) * factor)
