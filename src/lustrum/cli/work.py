@@ -81,7 +81,12 @@ def describe_file(file: Path, name: str | None, out: Path | None, console: Conso
 
 
 def make_record_keys(
-    description: Path, connection: Path, reader: str | None, data: Path, console: Console
+    description: Path,
+    connection: Path,
+    reader: str | None,
+    file: Path | None,
+    data: Path,
+    console: Console,
 ) -> None:
     """Make the keys of records in a database."""
     from lustrum.tabulate import Store, read_description
@@ -95,9 +100,12 @@ def make_record_keys(
             where,
             reader,
             lambda made: shown.update(f"Making keys of {dataset.units}: {made:,}"),
+            file,
         )
+    if file is not None and where.keys is None:
+        readers += " Load it into a table, and name the table in the connection ('keys')."
     console.print(
-        f"{where.keys} holds the keys of {rows:,} {dataset.units}. {readers}".strip(),
+        f"{file or where.keys} holds the keys of {rows:,} {dataset.units}. {readers}".strip(),
         highlight=False,
     )
     reading = f"CONNECTION-OF-{reader.upper()}.toml" if reader else connection
@@ -105,6 +113,29 @@ def make_record_keys(
         f"Next: lustrum ingest --description {description} --connection {reading} --data {data}",
         highlight=False,
     )
+
+
+def check_database(description: Path, connection: Path, questions: int, console: Console) -> bool:
+    """Say what a database answers otherwise than a copy of its records does, and whether that is nothing."""
+    from lustrum.tabulate import read_description
+    from lustrum.tabulate.remote import BACKENDS, check_engine, read_connection
+
+    dataset, where = read_description(description), read_connection(connection)
+    with console.status("Reading a copy") as shown:
+        check = check_engine(
+            where,
+            dataset,
+            questions,
+            lambda asked: shown.update(f"Asking both: {asked} of {questions + 1}"),
+        )
+    for question, wrong in check.different:
+        console.print(f"{question}: {wrong}", highlight=False)
+    answered = check.asked - len(check.different)
+    console.print(
+        f"{BACKENDS[where.backend]} answered {answered} of {check.asked} questions as a copy does.",
+        highlight=False,
+    )
+    return check.conforms
 
 
 def ingest_source(

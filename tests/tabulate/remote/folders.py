@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from pyarrow import csv, parquet
 from rich.console import Console
 
 import services
@@ -33,8 +36,14 @@ def toml(words: Mapping[str, Any]) -> str:
     return "".join(f"{name} = {inline(value)}\n" for name, value in words.items())
 
 
-def connected(world: World, folder: Path, owner: Connection, reader: Connection) -> Path:
-    """The data folder after `lustrum keys` and `lustrum ingest`."""
+def connected(
+    world: World,
+    folder: Path,
+    owner: Connection,
+    reader: Connection,
+    file: Path | None = None,
+) -> Path:
+    """The data folder after `lustrum keys` and `lustrum ingest`; keys in a file are loaded into SQLite."""
     data = folder / "data"
     data.mkdir()
     SECRET.write(data / "record-keys.secret")
@@ -43,9 +52,22 @@ def connected(world: World, folder: Path, owner: Connection, reader: Connection)
     (folder / "owner.toml").write_text(toml(owner.to_mapping()))
     (folder / "reader.toml").write_text(toml(reader.to_mapping()))
     role = services.READER if owner.backend == "postgres" else None
-    make_record_keys(text, folder / "owner.toml", role, data, QUIET)
+    make_record_keys(text, folder / "owner.toml", role, file, data, QUIET)
+    if file is not None:
+        _load_keys(file, Path(str(reader.database)))
     ingest_source(None, text, None, None, folder / "reader.toml", data, QUIET)
     return data
+
+
+def _load_keys(file: Path, database: Path) -> None:
+    rows = (csv.read_csv if file.suffix == ".csv" else parquet.read_table)(file)
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("DROP TABLE keys")
+        columns = ", ".join(f"{name} integer" for name in rows.column_names)
+        connection.execute(f"CREATE TABLE keys ({columns})")
+        values = [list(row.values()) for row in rows.to_pylist()]
+        connection.executemany("INSERT INTO keys VALUES (?, ?, ?)", values)
+        connection.commit()
 
 
 def copied(world: World, folder: Path, policy: Path) -> Path:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +53,26 @@ def in_duckdb(world: World, path: Path, typed: bool) -> Connection:
         connection.execute(f"CREATE TABLE people AS SELECT * {replaced} FROM given")
         connection.execute("CREATE TABLE keys AS SELECT * FROM made")
     return Connection("duckdb", "people", "keys", database=str(path))
+
+
+def in_sqlite(world: World, path: Path, typed: bool, keys: bool = True) -> Connection:
+    """SQLite knows no decimals: numbers with a fraction are real ones there."""
+    path.unlink(missing_ok=True)
+    kinds = {"id": "integer", "owner": "integer", "debt": "integer", "weight": "real"}
+    kinds["turnover"] = "real"
+    with closing(sqlite3.connect(path)) as connection:
+        for name, rows in (("people", world.records), ("keys", key_table(world).to_pylist())):
+            names = list(rows[0])
+            columns = ", ".join(
+                f"{n} {kinds.get(n, 'text' if name == 'people' else 'integer')}" for n in names
+            )
+            connection.execute(f"CREATE TABLE {name} ({columns})")
+            marks = ", ".join("?" * len(names))
+            connection.executemany(
+                f"INSERT INTO {name} VALUES ({marks})", [[r[n] for n in names] for r in rows]
+            )
+        connection.commit()
+    return Connection("sqlite", "people", "keys" if keys else None, database=str(path))
 
 
 def in_postgres(

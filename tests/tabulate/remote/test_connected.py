@@ -6,29 +6,41 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import duckdb
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import services
 from lustrum.cli.protect import protect_dataset
+from lustrum.cli.work import make_record_keys
 from lustrum.model import (
     Dataset,
     DatasetError,
     DescriptionError,
     IngestError,
+    InputError,
     TableQuery,
 )
 from lustrum.numeric.counting.engine import KernelEngine
 from lustrum.policy import read_policy
 from lustrum.policy.presets import preset
 from lustrum.policy.read import sealed
-from lustrum.tabulate import Store
-from lustrum.tabulate.remote import ConnectedEngine, Connection, IbisEngine, read_connection
+from lustrum.tabulate import FrameEngine, Store
+from lustrum.tabulate.remote import (
+    BACKENDS,
+    ConnectedEngine,
+    Connection,
+    IbisEngine,
+    open_connected,
+    read_connection,
+)
 from lustrum.tabulate.remote.spark import SETTINGS
 from lustrum.tabulate.store.rotate import rotate
 from tabulate.remote.folders import QUIET, bundle, connected, copied
-from tabulate.remote.tables import find_world, in_duckdb, in_postgres, key_table, reading
+from tabulate.remote.tables import find_world, in_duckdb, in_postgres, in_sqlite, key_table, reading
 from tabulate.worlds import SECRET, World
 
 QUESTION = TableQuery.from_mapping({"dataset": "world", "by": [{"variable": "v0"}]})
@@ -140,6 +152,49 @@ def test_a_lost_connection_is_made_again_and_a_stopped_server_is_one_sentence(
     engine.database.close()
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_keys_from_a_file_give_the_bundle_of_a_copy(
+    world: World, tmp_path: Path, kind: str
+) -> None:
+    there = in_sqlite(world, tmp_path / "world.sqlite", True, keys=False)
+    made = tmp_path / f"keys.{kind}"
+    data = connected(world, tmp_path, there, replace(there, keys="keys"), made)
+    assert made.stat().st_mode & 0o777 == 0o600
+    policy = data / "policies" / "world.toml"
+    same = copied(world, tmp_path, policy)
+    assert bundle(data) == bundle(same)
+    with pytest.raises(InputError, match="is there already"):
+        make_record_keys(tmp_path / "world.toml", tmp_path / "owner.toml", None, made, data, QUIET)
+    with pytest.raises(DescriptionError, match="writes no keys into SQLite"):
+        make_record_keys(tmp_path / "world.toml", tmp_path / "reader.toml", None, None, data, QUIET)
+
+
+@pytest.mark.parametrize(
+    ("kind", "as_text"), [("uuid", True), ("decimal(18,0)", False), ("varchar", True)]
+)
+def test_identifiers_of_any_simple_type_have_the_keys_of_a_copy(
+    world: World, tmp_path: Path, kind: str, as_text: bool
+) -> None:
+    made_of = "printf('%08x-0000-4000-8000-000000000000', id)" if kind == "uuid" else "id"
+    path = tmp_path / "world.duckdb"
+    there = in_duckdb(world, path, True)
+    with duckdb.connect(str(path)) as database:
+        database.execute("DROP TABLE keys")
+        database.execute(
+            f"CREATE OR REPLACE TABLE people AS SELECT * REPLACE (({made_of})::{kind} AS id) FROM people"
+        )
+        ids = database.execute(f"SELECT id::{'varchar' if as_text else 'bigint'} AS id FROM people")
+        column = pa.array([row[0] for row in ids.fetchall()])
+    data = connected(world, tmp_path, there, there)
+    records = world.arrow()
+    place = records.schema.get_field_index("id")
+    ours = FrameEngine(records.set_column(place, "id", column), world.dataset, SECRET)
+    theirs = open_connected(Store(data), "world")
+    table = ours.cube(QUESTION).keys
+    assert table is not None
+    assert np.array_equal(table, theirs.cube(QUESTION).keys)
+
+
 def test_a_table_that_changed_since_it_was_checked_is_not_protected(
     in_database: Callable[[], Path], postgres: services.Postgres
 ) -> None:
@@ -232,7 +287,9 @@ def test_records_without_an_identifier_are_refused(world: World, tmp_path: Path)
             'backend = "spark"\ntable = "t"\nsettings = {"a.password" = "secret-word"}',
             "has no place in a connection",
         ),
-        ('backend = "oracle"\ntable = "t"', "'oracle' is not known"),
+        ('backend = "oracel"\ntable = "t"', "'oracel' is not known"),
+        ('backend = "trino"\ntable = "t"\nmaster = "local"', "Trino has no 'master'"),
+        ('backend = "trino"\ntable = "t"\noptions = {token = "secret-word"}', "no place in a"),
         ('backend = "postgres"\ntable = "a.b.c.d"', "must be table, schema.table or catalog"),
         ('backend = "postgres"\ntable = "t"\nport = "5432"', "'port' must be a port number"),
         ('backend = "postgres"', "'table' is missing"),
@@ -284,7 +341,7 @@ SPARK_CREDENTIALS = (
     ),
     form=st.sampled_from(CREDENTIAL_FORMS),
     secret=st.from_regex("[A-Za-z0-9+]{12,20}", fullmatch=True),
-    backend=st.sampled_from(("duckdb", "postgres", "spark")),
+    backend=st.sampled_from(sorted(BACKENDS)),
 )
 def test_a_credential_written_into_an_address_is_refused_and_not_repeated(
     where: str, form: str, secret: str, backend: str

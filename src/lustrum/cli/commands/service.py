@@ -292,12 +292,32 @@ def keys(
     reader: Annotated[
         str | None, typer.Option(help="The role of PostgreSQL that may read the keys.")
     ] = None,
+    file: Annotated[
+        Path | None, typer.Option(help="Write the keys to this .csv or .parquet file instead.")
+    ] = None,
     data: Data = HERE,
 ) -> None:
     """Make the keys of records that stay in a database, once."""
     from lustrum.cli import work
 
-    work.make_record_keys(description, connection, reader, data, Console(stderr=True, markup=False))
+    console = Console(stderr=True, markup=False)
+    work.make_record_keys(description, connection, reader, file, data, console)
+
+
+@app.command("check-engine")
+def check_engine(
+    description: Annotated[
+        Path, typer.Option("--description", "-d", help="The dataset's description (TOML).")
+    ],
+    connection: Annotated[Path, typer.Option(help="A connection (TOML) to a table of records.")],
+    questions: Annotated[int, typer.Option(min=1, help="How many questions are asked.")] = 40,
+) -> None:
+    """Ask a database and a copy of its records the same questions; it ends with 3 where answers differ."""
+    from lustrum.cli import work
+
+    console = Console(stderr=True, markup=False)
+    if not work.check_database(description, connection, questions, console):
+        raise typer.Exit(3)
 
 
 @app.command()

@@ -47,13 +47,15 @@ class RemoteColumns:
         self.dataset = dataset
         self.source = source
         self._check_names(records, keys)
+        records = records.mutate(**{n: identifier(records[n]) for n in dataset.id_columns})
         self.unkeyed = self if keys is None else RemoteColumns(dataset, records, None, source)
         self.keyed = keys is not None or {KEY_HIGH, KEY_LOW} <= set(records.columns)
         self.table = records
         if keys is not None:
             record_id = str(dataset.record_id)
             parts = keys.select(
-                lustrum_key_of=keys[record_id], **{n: keys[n] for n in (KEY_HIGH, KEY_LOW)}
+                lustrum_key_of=identifier(keys[record_id]),
+                **{n: keys[n] for n in (KEY_HIGH, KEY_LOW)},
             )
             # A record without a key has to be noticed, not dropped.
             self.table = records.left_join(parts, records[record_id] == parts.lustrum_key_of)
@@ -85,11 +87,11 @@ class RemoteColumns:
                     f"numbers, but the column is of type {kind}; store it as text."
                 )
         for name in dataset.id_columns:
-            kind = records[name].type()
+            kind = identifier(records[name]).type()
             if not (kind.is_integer() or kind.is_string()):
                 raise IngestError(
-                    f"{self.source}, column {name!r}: codes and identifiers must be texts or whole numbers, "
-                    f"but the column is of type {kind}; store it as text."
+                    f"{self.source}, column {name!r}: identifiers must be texts, whole numbers or UUIDs, but "
+                    f"the column is of type {kind}; store it as text."
                 )
         if keys is not None:
             for name in (dataset.record_id, KEY_HIGH, KEY_LOW):
@@ -101,7 +103,7 @@ class RemoteColumns:
     # --- records one by one
 
     def described(self) -> Any:
-        """Every record with all described columns and the parts of its key."""
+        """Every record with all described columns, and the parts of its key if there are any."""
         dataset = self.dataset
         codes = {v.name: self.raw(v) for v in dataset.variables}
         numbers = [
@@ -109,12 +111,14 @@ class RemoteColumns:
             *(c.name for w in dataset.weights for c in w.columns),
         ]
         plain = {name: self.table[name] for name in (*numbers, *dataset.id_columns)}
-        keys = {name: self.table[name] for name in (KEY_HIGH, KEY_LOW)}
-        return self.table.select(**codes, **plain, **keys)
+        parts = (KEY_HIGH, KEY_LOW) if self.keyed else ()
+        return self.table.select(**codes, **plain, **{name: self.table[name] for name in parts})
 
     def chunk(self, records: pa.Table) -> Chunk:
         """Some of the records as an ingest would encode them, with the keys that they have."""
         encoded = encode(records, self.dataset, self.source)
+        if not self.keyed:
+            return encoded
         if records.column(KEY_HIGH).null_count or records.column(KEY_LOW).null_count:
             raise without_key(self.source)
         high, low = (sums(records, name).astype(np.uint64) for name in (KEY_HIGH, KEY_LOW))
@@ -231,6 +235,16 @@ def without_key(source: str) -> DatasetError:
     return DatasetError(
         f"{source} holds records without a record key; make keys for all of them with 'lustrum keys'."
     )
+
+
+def identifier(column: Any) -> Any:
+    """A column of identifiers as numbers or texts; no type that is cast here can lose a digit."""
+    kind = column.type()
+    if kind.is_uuid():
+        return column.cast("string")
+    if kind.is_decimal() and kind.scale == 0 and (kind.precision or 99) <= 18:
+        return column.cast("int64")
+    return column
 
 
 def among(column: Any, variable: Variable, positions: Iterable[int]) -> Any:

@@ -13,7 +13,6 @@ from typing import Any
 
 from lustrum.model import Dataset, DatasetError
 from lustrum.model.errors import LustrumError
-from lustrum.numeric.counting.engine import KernelEngine
 from lustrum.runtime.data_folder import CONNECTIONS
 from lustrum.runtime.durable import outages, write_whole
 from lustrum.tabulate.keys import Secret
@@ -23,7 +22,6 @@ from lustrum.tabulate.remote.keys import Progress, make_keys
 from lustrum.tabulate.store.folder import Store
 
 FORMAT = 1
-_BATCH = 1 << 20
 
 
 def connected_names(root: Path) -> list[str]:
@@ -39,13 +37,14 @@ def write_keys(
     connection: Connection,
     reader: str | None = None,
     progress: Progress | None = None,
+    file: Path | None = None,
 ) -> tuple[int, str]:
-    """Make the keys of records in a database; gives how many there are, and who may read them."""
+    """Make the keys of records in a database, there or in a file; gives how many, and who may read them."""
     with outages(store.root):
         store.root.mkdir(parents=True, exist_ok=True, mode=0o700)
     with store.shared():
         secret: Secret = store.secret
-        rows, summed, readers = make_keys(connection, dataset, secret, reader, progress)
+        rows, summed, readers = make_keys(connection, dataset, secret, reader, progress, file)
         _write(_receipt(store.root, dataset.name), _marks(secret.fingerprint, rows, summed))
     return rows, readers
 
@@ -123,17 +122,6 @@ class ConnectedEngine(IbisEngine):
         self._known = known
         self.secret = secret
         """The fingerprint of the secret behind the record keys."""
-
-    def in_memory(self) -> KernelEngine:
-        """All records, read once into memory, for methods that change contributions one by one.
-
-        Rows come in no order, so that what is made of them must not depend on one.
-        """
-        rows = self.database.rows(self.columns.described())
-        starts = range(0, rows.num_rows, _BATCH)
-        return KernelEngine(
-            self.dataset, [self.columns.chunk(rows.slice(start, _BATCH)) for start in starts]
-        )
 
     def require_unchanged(self) -> None:
         """Refuse where there are other records, or other keys, than were checked."""

@@ -26,13 +26,63 @@ from lustrum.model import DatasetError, DescriptionError, InputError
 from lustrum.model.errors import LustrumError, choices
 from lustrum.tabulate.remote.spark import HINT, SETTINGS, is_unknown_table, spark_session
 
-BACKENDS = {"duckdb": "DuckDB", "postgres": "PostgreSQL", "spark": "Spark"}
+BACKENDS = {
+    "athena": "Athena",
+    "bigquery": "BigQuery",
+    "clickhouse": "ClickHouse",
+    "databricks": "Databricks",
+    "druid": "Druid",
+    "duckdb": "DuckDB",
+    "exasol": "Exasol",
+    "impala": "Impala",
+    "materialize": "Materialize",
+    "mssql": "SQL Server",
+    "mysql": "MySQL",
+    "oracle": "Oracle",
+    "postgres": "PostgreSQL",
+    "risingwave": "RisingWave",
+    "singlestoredb": "SingleStoreDB",
+    "snowflake": "Snowflake",
+    "spark": "Spark",
+    "sqlite": "SQLite",
+    "trino": "Trino",
+}
+"""Every database that Ibis speaks to, by Ibis's name; Ibis calls Spark ``pyspark``."""
+
 _SERVER = ("host", "port", "user", "password_env", "password_file")
+_FILES = ("duckdb", "sqlite")
 _ONLY = {
-    "duckdb": ("database",),
+    **dict.fromkeys(_FILES, ("database",)),
     "postgres": ("database", *_SERVER),
     "spark": ("database", "master", "settings"),
 }
+_OTHERS = ("database", *_SERVER, "options")
+PASSWORDS = {"databricks": "access_token", "trino": "auth"}
+"""How Ibis calls the password of a database, where it has another name."""
+
+OPTIONS = {
+    **dict.fromkeys(
+        (
+            "account",
+            "catalog",
+            "cluster",
+            "location",
+            "role",
+            "schema",
+            "service_name",
+            "warehouse",
+        ),
+        r"[\w.-]{1,80}",
+    ),
+    **dict.fromkeys(("project_id", "dataset_id"), r"[\w.:-]{1,80}"),
+    "auth_mechanism": "NOSASL|PLAIN|GSSAPI|LDAP",
+    "driver": r"[\w .{}-]{1,60}",
+    "http_path": r"/[\w./-]{1,120}",
+    "secure": "true|false",
+    "server_hostname": r"[\w.-]{1,120}",
+    "use_ssl": "true|false",
+}
+"""What else a database may need to be named, by Ibis's words, and the form of each value."""
 _HOST = r"(\[[0-9a-fA-F:.]+\]|[\w.-]+)"
 _AT = rf"{_HOST}(:\d+)?"
 _FORMS = {
@@ -43,7 +93,7 @@ _FORMS = {
     ),
     "host": (rf"{_HOST}|[0-9a-fA-F:]+|(/[\w.-]+)+", "a host's name or address alone"),
     "user": (r"[^\s:/?=;&]+", "the name of a user alone"),
-    "database": (r"[^:@?=;&]+", "the name of a database, or the path of DuckDB's file"),
+    "database": (r"[^:@?=;&]+", "the name of a database, or the path of its file"),
     "password_env": (r"[A-Za-z_]\w*", "the name of an environment variable"),
     "password_file": (r"[^:@?=;&]+", "the path of a file"),
     "master": (
@@ -60,8 +110,9 @@ Answer = TypeVar("Answer")
 class Connection:
     """Where the records are: a backend, a table, and the table of their keys.
 
-    Without ``keys`` the table of the records holds the keys itself. ``settings`` are those of Spark. No value
-    has the form of a text that could hold a credential, and none that does not fit its form is repeated.
+    Without ``keys`` the table of the records holds the keys itself. ``settings`` are those of Spark, and
+    ``options`` name what another database needs besides. No value has the form of a text that could hold a
+    credential, and none that does not fit its form is repeated.
     """
 
     backend: str
@@ -75,6 +126,7 @@ class Connection:
     password_file: str | None = None
     master: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, (form, meaning) in _FORMS.items():
@@ -85,15 +137,17 @@ class Connection:
             raise DescriptionError(
                 f"A connection to {self.backend!r} is not known; {choices(self.backend, BACKENDS)}."
             )
-        allowed = ("backend", "table", "keys", *_ONLY[self.backend])
+        allowed = ("backend", "table", "keys", *_ONLY.get(self.backend, _OTHERS))
         for item in fields(self):
             if item.name not in allowed and getattr(self, item.name):
                 raise DescriptionError(
                     f"A connection to {BACKENDS[self.backend]} has no {item.name!r}; it has "
                     f"{', '.join(allowed)}."
                 )
-        if self.backend == "duckdb" and self.database is None:
-            raise DescriptionError("A connection to DuckDB needs 'database', the path of its file.")
+        if self.backend in _FILES and self.database is None:
+            raise DescriptionError(
+                f"A connection to {BACKENDS[self.backend]} needs 'database', the path of its file."
+            )
         if self.password_env and self.password_file:
             raise DescriptionError(
                 "Name the password's file or its environment variable, not both."
@@ -104,6 +158,12 @@ class Connection:
                     f"The setting {name[:80]!r}, or its value, has no place in a connection: it might hold a "
                     "credential. Set it in Spark's own configuration (spark-defaults.conf, hive-site.xml), "
                     "where credentials come from the environment or a secret manager."
+                )
+        for name, value in self.options.items():
+            if not re.fullmatch(OPTIONS.get(name, "(?!)"), value):
+                raise DescriptionError(
+                    f"The option {name[:80]!r}, or its value, has no place in a connection; there are "
+                    f"{', '.join(OPTIONS)}. {_ELSEWHERE}"
                 )
 
     def parts(self, table: str) -> tuple[str | None, str | None, str]:
@@ -136,14 +196,18 @@ class Connection:
                 )
             if key == "port":
                 good = type(value) is int and 0 < value < 65536
-            elif key == "settings":
+            elif key in ("settings", "options"):
                 good = isinstance(value, Mapping) and all(
                     isinstance(v, str) for v in value.values()
                 )
             else:
                 good = isinstance(value, str)
             if not good:
-                kind = {"port": "a port number", "settings": "a table of texts"}.get(key, "a text")
+                kind = {
+                    "port": "a port number",
+                    "settings": "a table of texts",
+                    "options": "a table of texts",
+                }.get(key, "a text")
                 raise DescriptionError(f"{where}: {key!r} must be {kind}.")
         for key in ("backend", "table"):
             if not raw.get(key):
@@ -156,7 +220,16 @@ class Connection:
     def to_mapping(self) -> dict[str, Any]:
         """The words of the file; they hold no credentials."""
         field_values = {item.name: getattr(self, item.name) for item in fields(self)}
-        return {name: dict(v) if name == "settings" else v for name, v in field_values.items() if v}
+        return {n: dict(v) if isinstance(v, Mapping) else v for n, v in field_values.items() if v}
+
+    def keywords(self) -> dict[str, Any]:
+        """What Ibis is given to connect to a server, by its own words."""
+        known = {name: getattr(self, name) for name in ("host", "port", "user", "database")}
+        flags = {"true": True, "false": False}
+        return {
+            **{name: value for name, value in known.items() if value is not None},
+            **{name: flags.get(value, value) for name, value in self.options.items()},
+        }
 
     def password(self) -> str | None:
         """The password from where the connection says it is; a clear sentence where it is not there."""
@@ -238,7 +311,7 @@ class Database:
                 fresh = self._backend is None
                 try:
                     if fresh:
-                        self._backend = self._connect()
+                        self._backend = self._connected()
                         self._end = weakref.finalize(
                             self, _disconnect, self._backend, self.connection.backend
                         )
@@ -261,25 +334,57 @@ class Database:
                 self._end()
                 self._backend = None
 
+    def _connected(self) -> Any:
+        """A connection; where another database than those below refuses it, one sentence says so."""
+        try:
+            return self._connect()
+        except LustrumError:
+            raise
+        except ImportError:
+            backend = self.connection.backend
+            raise InputError(
+                f"A connection to {BACKENDS[backend]} needs its driver; install it: "
+                f"pip install 'ibis-framework[{backend}]'."
+            ) from None
+        except Exception as error:
+            if self.connection.backend in _ONLY:
+                raise
+            kind = type(error).__name__
+        raise DatasetError(
+            f"{BACKENDS[self.connection.backend]} took no connection ({kind}); see that it runs, and that "
+            "host, port, user, password, database and options are right."
+        )
+
     def _connect(self) -> Any:
         ibis = import_ibis()
         connection = self.connection
-        if connection.backend == "duckdb":
-            if not Path(str(connection.database)).is_file():
-                raise DatasetError(f"There is no DuckDB file {connection.database}.")
-            return ibis.duckdb.connect(connection.database, read_only=self._read_only)
+        if connection.backend in _FILES:
+            path = Path(str(connection.database))
+            if not path.is_file():
+                raise DatasetError(f"There is no {BACKENDS[connection.backend]} file {path}.")
+            if connection.backend == "duckdb":
+                return ibis.duckdb.connect(path, read_only=self._read_only)
+            from sqlite3 import connect
+
+            opened = connect(
+                f"{path.resolve().as_uri()}?mode=ro", uri=True, check_same_thread=False
+            )
+            return ibis.sqlite.from_connection(opened)
         if connection.backend == "postgres":
-            given = {"host": connection.host, "port": connection.port, "user": connection.user}
             return ibis.postgres.connect(
-                **{name: value for name, value in given.items() if value is not None},
+                **connection.keywords(),
                 password=connection.password(),
-                database=connection.database,
                 connect_timeout=10,
                 keepalives_idle=30,
                 application_name="lustrum",
                 options="-c default_transaction_read_only=on" if self._read_only else "",
             )
-        return ibis.pyspark.connect(spark_session(connection.master, connection.settings))
+        if connection.backend == "spark":
+            return ibis.pyspark.connect(spark_session(connection.master, connection.settings))
+        secret = connection.password()
+        word = PASSWORDS.get(connection.backend, "password")
+        given = {} if secret is None else {word: secret}
+        return getattr(ibis, connection.backend).connect(**connection.keywords(), **given)
 
 
 def _through_ibis(backend: Any, expression: Any) -> pa.Table:

@@ -17,6 +17,7 @@ from lustrum.model import Dataset, QueryError, Table, TableQuery
 from lustrum.model.arrays import Indices, Words
 from lustrum.model.finest import FinestCells, code_type
 from lustrum.numeric.counting.cube import Cube, PossibleCells
+from lustrum.numeric.counting.engine import KernelEngine
 from lustrum.numeric.counting.plan import AxisPlan, Plan
 from lustrum.runtime.remembered import Remembered
 from lustrum.tabulate.encode import encode_ids
@@ -37,6 +38,7 @@ from lustrum.tabulate.remote.connection import Connection, Database
 from lustrum.tabulate.remote.contributors import ranked_contributions
 
 _FEW_GROUPS = 1 << 20
+_BATCH = 1 << 20
 _AXES_KEPT = 1024
 
 
@@ -159,6 +161,17 @@ class IbisEngine:
             row[:] = numbers // stride
             numbers = numbers % stride
         return FinestCells(self._dataset, codes, counts, keys if self.columns.keyed else None)
+
+    def in_memory(self) -> KernelEngine:
+        """All records, read once into memory, for methods that change contributions one by one.
+
+        Rows come in no order, so that what is made of them must not depend on one.
+        """
+        rows = self.database.rows(self.columns.described())
+        starts = range(0, rows.num_rows, _BATCH)
+        return KernelEngine(
+            self._dataset, [self.columns.chunk(rows.slice(start, _BATCH)) for start in starts]
+        )
 
     def record_ids(self) -> Words:
         """The identities of all records, in any order."""

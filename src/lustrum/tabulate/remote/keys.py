@@ -2,19 +2,22 @@
 
 The secret never leaves this machine. Identifiers come here and keys go back in two parts of 32 bits; Spark's
 workers make them where they are, from a key derived for this dataset, if what they send is encrypted. Only the
-role that Lustrum reads with, or the owner of the files, may read the keys.
+role that Lustrum reads with, or the owner of the files, may read the keys. For any other database they go to a
+file, which the agency loads with rights of its own.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from lustrum.model import Dataset, DatasetError, DescriptionError, IngestError
+from lustrum.model import Dataset, DatasetError, DescriptionError, IngestError, InputError
 from lustrum.model.arrays import Ints
 from lustrum.model.keys import scramble
 from lustrum.tabulate.keys import Secret, dataset_key
@@ -51,28 +54,34 @@ def make_keys(
     secret: Secret,
     reader: str | None = None,
     progress: Progress | None = None,
+    file: Path | None = None,
 ) -> tuple[int, int, str]:
     """Make the table of keys that a connection names; gives their number, their sum, and who may read them.
 
-    ``reader`` is the role that may read the table besides its owner, in PostgreSQL.
+    ``reader`` is the role that may read the table besides its owner, in PostgreSQL. With ``file`` the keys go
+    to a new file, CSV or Parquet, that only its owner may read.
     """
-    if connection.keys is None:
+    if file is None and connection.keys is None:
         raise DescriptionError("The connection names no table for the keys; write 'keys' into it.")
+    if file is None and connection.backend not in _WRITERS:
+        raise DescriptionError(
+            f"Lustrum writes no keys into {BACKENDS[connection.backend]}, where it does not know who may read "
+            "them; write them into a file (--file keys.csv), and load it into a table with rights of your own."
+        )
     if reader is not None and connection.backend != "postgres":
         raise DescriptionError(
             f"Only PostgreSQL takes a reader; grant the right in {BACKENDS[connection.backend]} itself."
         )
-    database = Database(connection, read_only=False)
+    database = Database(connection, read_only=file is not None)
     try:
-        records = database.table(connection.table)
-        RemoteColumns(
-            dataset, records, None, connection.name
-        )  # every column that is described is there
+        # Every column that is described is there, and identifiers are numbers or texts.
+        columns = RemoteColumns(dataset, database.table(connection.table), None, connection.name)
         work = _KeysMade(connection, dataset, secret, progress or (lambda _: None))
-        write = {"postgres": _to_postgres, "duckdb": _to_duckdb, "spark": _to_spark}[
-            connection.backend
-        ]
-        database.run(lambda backend: write(backend, work, records, reader), connection.keys)
+        if file is not None:
+            database.run(lambda backend: _to_file(backend, work, columns.table, file))
+            return work.rows, work.summed, f"Only their owner may read {file}."
+        write = _WRITERS[connection.backend]
+        database.run(lambda backend: write(backend, work, columns.table, reader), connection.keys)
         return work.rows, work.summed, work.readers
     finally:
         database.close()
@@ -168,7 +177,7 @@ def _to_postgres(backend: Any, work: _KeysMade, records: Any, reader: str | None
             )
             cursor.execute(sql.SQL("REVOKE ALL ON {keys} FROM PUBLIC").format(**sql_parts))
         with connection.cursor("lustrum_ids") as ids, connection.cursor() as writer:
-            ids.execute(sql.SQL("SELECT {id} FROM {records}").format(**sql_parts))
+            ids.execute(sql.SQL("SELECT {id}::{kind} FROM {records}").format(**sql_parts))
             while id_rows := ids.fetchmany(_BATCH):
                 key_table = work.keys(pa.array([row[0] for row in id_rows]))
                 command = sql.SQL("COPY {keys} ({id}, {high}, {low}) FROM STDIN").format(
@@ -190,9 +199,42 @@ def _to_postgres(backend: Any, work: _KeysMade, records: Any, reader: str | None
 
 
 def _batches(backend: Any, work: _KeysMade, records: Any) -> Iterator[pa.Table]:
-    ids = backend.to_pyarrow(records.select(work.identity)).column(0)
-    for start in range(0, len(ids), _BATCH):
-        yield work.keys(pa.concat_arrays(ids.slice(start, _BATCH).chunks))
+    ids = records.select(work.identity)
+    if work.connection.backend == "duckdb":  # Ibis 12 asks DuckDB for pieces by a name that is gone
+        pieces = backend.to_pyarrow(ids).to_batches(_BATCH)
+    else:
+        pieces = backend.to_pyarrow_batches(ids, chunk_size=_BATCH)
+    for piece in pieces:
+        yield work.keys(piece.column(0))
+
+
+def _to_file(backend: Any, work: _KeysMade, records: Any, file: Path) -> None:
+    """Keys into a new file, which is there as a whole or not at all."""
+    from pyarrow import csv, parquet
+
+    kind = pa.int64() if records[work.identity].type().is_integer() else pa.string()
+    schema = pa.schema({work.identity: kind, KEY_HIGH: pa.int64(), KEY_LOW: pa.int64()})
+    writers = {".csv": csv.CSVWriter, ".parquet": parquet.ParquetWriter}
+    if file.suffix not in writers:
+        raise InputError(f"{file} must end in .csv or .parquet.")
+    unfinished = file.with_name(f".{file.name}.unfinished")
+    try:
+        if file.exists():
+            raise InputError(f"{file} is there already; name a new file.")
+        unfinished.unlink(missing_ok=True)
+        unfinished.touch(0o600)
+        with unfinished.open("wb") as out:
+            with writers[file.suffix](out, schema) as writer:
+                for table in _batches(backend, work, records):
+                    writer.write_table(table.cast(schema))
+            work.finish()
+            out.flush()
+            os.fsync(out.fileno())
+        unfinished.rename(file)
+    except OSError as error:
+        raise InputError(f"{file} cannot be written: {error.strerror}.") from None
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def _to_duckdb(backend: Any, work: _KeysMade, records: Any, _: str | None) -> None:
@@ -209,13 +251,14 @@ def _to_duckdb(backend: Any, work: _KeysMade, records: Any, _: str | None) -> No
     backend.con.unregister("lustrum_made_keys")
 
 
-def _to_spark(backend: Any, work: _KeysMade, _: Any, __: str | None) -> None:
+def _to_spark(backend: Any, work: _KeysMade, records: Any, _: str | None) -> None:
     """Keys from Spark's own workers where nobody between can read them, otherwise from here in large pieces."""
     session, where = backend._session, work.connection
     source, target = (spark.quoted(where.parts(name)) for name in (where.table, str(where.keys)))
     if session.catalog.tableExists(target):
         raise _there_already(str(where.keys))
-    ids = session.table(source).select(f"`{work.identity}`")
+    kind = "BIGINT" if records[work.identity].type().is_integer() else "STRING"
+    ids = session.table(source).selectExpr(f"CAST(`{work.identity}` AS {kind}) `{work.identity}`")
     rows, present, different, smallest = spark.identifiers(ids)
     work.require_sound(rows - present, smallest)
     work.finish(rows, different)
@@ -232,3 +275,6 @@ def _to_spark(backend: Any, work: _KeysMade, _: Any, __: str | None) -> None:
     except BaseException:
         session.sql(f"DROP TABLE IF EXISTS {target}")
         raise
+
+
+_WRITERS = {"postgres": _to_postgres, "duckdb": _to_duckdb, "spark": _to_spark}
