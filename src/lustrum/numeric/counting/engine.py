@@ -331,23 +331,28 @@ class KernelEngine:
         measured = plan.query.measure is not None or plan.query.weight is not None
         sums = np.zeros(total + 1, dtype=np.int64) if measured else None
         space = np.empty(kernel.BLOCK, dtype=np.int64)
-        no_keys = np.zeros(kernel.WIDE_BLOCK, dtype=np.uint64)
         for part, at_once in work:
             if asked():
                 raise Stopped
             chunk, start, stop = part.chunk, part.start, part.stop
             cells = every[part.cell :]
-            keys = no_keys[: stop - start] if chunk.keys is None else chunk.keys[start:stop]
-            if at_once is not None:
-                columns = (chunk.codes[name][start:stop] for name, _ in part.entries)
-                at_once(*columns, *(entry for _, entry in part.entries), keys, cells)
-                continue
-            index = _index(part, space)
-            if chunk.counts is None:
-                kernel.tally(index, keys, cells)
+            if chunk.counts is not None:
+                index = _index(part, space)
+                # Cells that hold sums alone have no counts, and some have no keys.
+                if self.knows_contributors:
+                    counts = chunk.counts[start:stop].view(np.uint64)
+                    kernel.tally_counts(index, counts, cells[:, 0])
+                    if chunk.keys is not None:
+                        kernel.tally_counts(index, chunk.keys[start:stop], cells[:, 1])
             else:
-                kernel.tally_counts(index, chunk.counts[start:stop].view(np.uint64), cells[:, 0])
-                kernel.tally_counts(index, keys, cells[:, 1])
+                rows = stop - start
+                keys = np.zeros(rows, np.uint64) if chunk.keys is None else chunk.keys[start:stop]
+                if at_once is not None:
+                    columns = (chunk.codes[name][start:stop] for name, _ in part.entries)
+                    at_once(*columns, *(entry for _, entry in part.entries), keys, cells)
+                    continue
+                index = _index(part, space)
+                kernel.tally(index, keys, cells)
             if sums is not None:
                 values, weights = self._amounts(plan.query, chunk, start, stop)
                 kernel.tally_numbers(index, values, weights, sums[part.cell :])
