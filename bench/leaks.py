@@ -6,10 +6,10 @@
 
 Makes the demo census if the folder does not hold it, and attacks two servers of it. The strict default, a
 public bundle of a protected population, must give no small count away, and leaks planted in front of it
-must be found, or the attacks prove nothing. On the preset ``keyed-rounding`` the same attacks must find cells
-that are certain; they then also use the rule that the same people always show the same number. How many of
-these cells hold one or two people depends on the secret of the folder. The exit code is 1 if one of these
-fails. With an address, only that server is attacked.
+must be found, or the attacks prove nothing. On the preset ``keyed-rounding`` without its ledger the same
+attacks must find cells that are certain; they then also use the rule that the same people always show the same
+number. How many of these cells hold one or two people depends on the secret of the folder. With the ledger at
+most one may. The exit code is 1 if one of these fails. With an address, only that server is attacked.
 
 The parts ``sums`` and ``survey`` attack the demo register, once as its policy protects it and once with the
 strict default (``existence = "secret"``), and the demo survey. Again nothing certain may be found, and planted
@@ -231,19 +231,28 @@ def both(data: Path, persons: int) -> int:
         leaks = planted(asker, truth)
         for leak, found in leaks.items():
             print(f"- {leak}: {'found' if found else 'missed'}", flush=True)
-    with tempfile.TemporaryDirectory() as scratch:
-        keyed_data = Path(scratch) / "data"
-        shutil.copytree(data, keyed_data, ignore=shutil.ignore_patterns("bundles", "jobs.sqlite*"))
-        text = preset("keyed-rounding", "demo")
-        (keyed_data / "policies" / "demo.toml").write_text(text, encoding="utf-8")
-        with served(keyed_data) as address:
-            asker = HttpAsker(address, "demo")
-            keyed = attack(asker, truth, keyed=True)
-            show("The preset keyed-rounding", keyed)
-            print(f"\n{asker.asked} questions, {asker.refused} refused.")
+    counted = preset("keyed-rounding", "demo")
+    # What the ledger holds back must be there without it.
+    control = counted[: counted.index("# What everybody received")] + "end = true\n"
+    found = []
+    for title, text in (
+        ("The preset keyed-rounding without its ledger", control),
+        ("The preset keyed-rounding", counted),
+    ):
+        with tempfile.TemporaryDirectory() as scratch:
+            keyed_data = Path(scratch) / "data"
+            ignored = shutil.ignore_patterns("bundles", "jobs.sqlite*", "ledger")
+            shutil.copytree(data, keyed_data, ignore=ignored)
+            (keyed_data / "policies" / "demo.toml").write_text(text, encoding="utf-8")
+            with served(keyed_data) as address:
+                asker = HttpAsker(address, "demo")
+                found.append(attack(asker, truth, keyed=True))
+                show(title, found[-1])
+                print(f"\n{asker.asked} questions, {asker.refused} refused.")
     right = strict.disclosures == 0 and strict.phrasing.different == 0 and all(leaks.values())
     right = right and not strict.timed.telling
-    return 0 if right and keyed.lattice.certain > 0 else 1
+    # Its limit allows one small count in ten folders.
+    return 0 if right and found[0].lattice.certain > 0 and found[1].lattice.small <= 1 else 1
 
 
 def sums(data: Path, firms: int, number: int) -> bool:

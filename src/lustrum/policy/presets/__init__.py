@@ -3,8 +3,8 @@
 ==================  ============================================================================
 ``strict``          one protected population: unlimited questions tell no more than one file
 ``proven``          people made up from noisy tables: differential privacy, paid from a budget
-``keyed-rounding``  random rounding by record keys: nested tables can pin small counts
-``cell-key``        noise by record keys: sums of many parts average it out
+``keyed-rounding``  random rounding by record keys; answers are counted together
+``cell-key``        noise by record keys; answers are counted together
 ==================  ============================================================================
 """
 
@@ -69,7 +69,8 @@ def _fitted(text: str, name: str, dataset: Dataset) -> str:
     if dataset.measures and strict:
         text = text.replace("\n[protect]\n", f"{_MAGNITUDES}\n[protect]\n", 1)
     elif dataset.measures:
-        text = text.replace("\nend = true\n", f"{_SUMS}\nend = true\n", 1)
+        # Sums are not counted together with what was answered.
+        text = text[: text.index("# What everybody received")] + f"{_SUMS[1:]}\nend = true\n"
     if dataset.weights and strict:
         weights = _WEIGHTS.format(weight=dataset.weights[0].name)
         text = text.replace("\nend = true\n", f"{weights}\nend = true\n", 1)

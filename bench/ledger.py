@@ -1,0 +1,312 @@
+"""What a ledger of answers holds back, what it costs, and what is left to honest askers.
+
+    python bench/ledger.py [--persons 100000] [--keys 3]
+
+Asks all tables up to three variables of the demo census, and three within each sex, on the preset
+``keyed-rounding``: without its ledger, under limits, and by two askers who put their tables together, counted
+each for themselves and both as one. The attack passes bounds through all tables that were answered; what is
+refused is decided by shown numbers, so that a refusal tells it nothing more. Then streams of questions like
+those of a server are drawn, and the share that is refused is recorded as the stream goes on. Last the time of
+one decision beside ten thousand answers, and of one line in the book. The exit code is 1 if small counts are
+certain beyond what a limit allows, or none without a ledger.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from attacks.asker import Answer, Asker, question
+from attacks.lattice import gather
+from parts.figures import record
+
+from lustrum.answer import Snapshot
+from lustrum.answer.ledger import ReleaseLedger
+from lustrum.audit.overlap import GridAxis, Holdings, OpenNoise, PopulationGrid
+from lustrum.demo import description_path, people
+from lustrum.ledger.releases import PUBLIC, ReleaseBook
+from lustrum.model import Decision, TableQuery
+from lustrum.policy import Policy
+from lustrum.policy.presets import preset
+from lustrum.policy.read import parse_policy
+from lustrum.protect.rounding.cells import RoundingChannel
+from lustrum.publish.records import EngineNumbers, ProtectedInput
+from lustrum.tabulate import Engine, FrameSource, Secret, Store, ingest, read_description
+
+LATTICE = ("age", "citizenship", "education", "employment", "household_size", "occupation", "sex")
+WEIGHTS = {
+    "sex": 10,
+    "age": 9,
+    "area": 6,
+    "region": 5,
+    "employment": 5,
+    "education": 4,
+    "occupation": 3,
+    "citizenship": 3,
+    "household_size": 3,
+}
+"""How often readers choose a variable, as a guess of what servers of censuses see."""
+
+
+@dataclass(frozen=True)
+class _Marked(EngineNumbers):
+    @property
+    def mark(self) -> str:
+        return "bench"
+
+
+@dataclass
+class LedgerAsker(Asker):
+    """Asks a ledger in this process as one of several readers, in turn."""
+
+    snapshot: Snapshot
+    ledger: ReleaseLedger | None
+    readers: Sequence[str] = (PUBLIC,)
+    asked: int = 0
+    refused: dict[str, int] = field(default_factory=dict)
+    _answers: dict[TableQuery, Answer | None] = field(default_factory=dict)
+
+    def ask(self, asked: dict[str, Any]) -> Answer | None:
+        """The answer, or nothing where the ledger or the rules refuse."""
+        query = TableQuery.from_mapping({"dataset": "demo", **asked})
+        if query not in self._answers:
+            decision = self.decided(query)
+            self._answers[query] = _answer(decision)
+        return self._answers[query]
+
+    def decided(self, query: TableQuery) -> Decision:
+        """The decision for the reader whose turn it is."""
+        reader = self.readers[self.asked % len(self.readers)]
+        self.asked += 1
+        if self.ledger is None:
+            decision = self.snapshot.answer(query)
+        else:
+            decision = self.ledger.decided(
+                query, self.snapshot, reader, lambda: self.snapshot.answer(query)
+            )
+        if not decision.released:
+            why = "ledger" if decision.reasons[0].rule == "ledger" else "rules"
+            self.refused[why] = self.refused.get(why, 0) + 1
+        return decision
+
+
+def _answer(decision: Decision) -> Answer | None:
+    release = decision.release
+    if release is None or release.low is None or release.high is None:
+        return None
+    shown = np.where(release.shown, release.published, np.nan)
+    low = np.where(release.shown, release.low, 0).astype(float)
+    high = np.where(release.shown, release.high, np.inf)
+    codes = tuple(axis.codes for axis in release.axes)
+    return Answer(tuple(a.name for a in release.axes), codes, shown, low, high, {})
+
+
+def policy_of(**ledger: object) -> Policy:
+    """The preset with another ledger."""
+    policy = parse_policy(preset("keyed-rounding", "demo").encode(), "the preset")
+    assert policy.ledger is not None
+    return policy.model_copy(update={"ledger": policy.ledger.model_copy(update=ledger)})
+
+
+def attack(engine: Engine, asker: LedgerAsker) -> tuple[int, int]:
+    """How many ones and twos are certain by all that was answered, and how many bounds are wrong."""
+    codes = {v.name: list(v.codes) for v in engine.dataset.variables if v.name in LATTICE}
+    lattice = gather(asker, codes, within=("sex",))
+    lattice.propagate(keyed=True)
+
+    def true(variables: tuple[str, ...]) -> Any:
+        if not variables:
+            return np.asarray(engine.tabulate(_query(question(("sex",)))).values.sum())
+        return engine.tabulate(_query(question(variables))).values
+
+    def possible(variables: tuple[str, ...]) -> Any:
+        if not variables:
+            return np.asarray(True)
+        table = engine.tabulate(_query(question(variables)))
+        return np.ones(table.shape, bool) if table.structural is None else ~table.structural
+
+    found = lattice.against(true, possible)
+    return found.small, found.wrong
+
+
+def _query(asked: dict[str, Any]) -> TableQuery:
+    return TableQuery.from_mapping({"dataset": "demo", **asked})
+
+
+def attacks(persons: int, keys: int, root: Path) -> bool:
+    """The attack without a ledger, under limits, and by two readers."""
+    right = True
+    cases: list[tuple[str, dict[str, object] | None, tuple[str, ...]]] = [
+        ("no ledger (control)", None, (PUBLIC,)),
+        ("limit 1", {"limit": 1.0}, (PUBLIC,)),
+        ("limit 0.1, the preset", {}, (PUBLIC,)),
+        ("two readers, counted as one", {}, ("anna", "ben")),
+        ("two readers, each for themselves (control)", {"audience": "each"}, ("anna", "ben")),
+    ]
+    totals = dict.fromkeys((name for name, _, _ in cases), 0)
+    rows: dict[str, list[int]] = {name: [0, 0, 0] for name, _, _ in cases}
+    for key in range(keys):
+        store = Store(root / f"store{key}")
+        described = read_description(description_path("demo"))
+        secret = Secret(bytes([key]) * 32)
+        ingest(FrameSource(people(persons)), described, store, secret=secret)
+        engine = store.open("demo")
+        source = ProtectedInput(engine, secret=secret)
+        for name, words, readers in cases:
+            policy = policy_of(**(words or {}))
+            snapshot = Snapshot(_Marked(engine, policy, source), policy)
+            folder = root / f"{name}-{key}"
+            ledger = None if words is None else ReleaseLedger(folder)
+            asker = LedgerAsker(snapshot, ledger, readers)
+            small, wrong = attack(engine, asker)
+            right = right and wrong == 0
+            totals[name] += small
+            row = rows[name]
+            row[0] += asker.asked
+            row[1] += asker.refused.get("rules", 0)
+            row[2] += asker.refused.get("ledger", 0)
+    for name, _, _ in cases:
+        asked, rules, refused = rows[name]
+        record(
+            f"All tables up to three variables, and three within each sex: {persons:,} people",
+            {
+                "answers": name,
+                "keys": keys,
+                "questions": asked,
+                "refused by the rules": rules,
+                "refused by the ledger": refused,
+                "ones and twos that are certain": totals[name],
+            },
+        )
+    allowed = max(1, keys // 10 + 1)
+    return right and totals["no ledger (control)"] > 0 and totals[cases[2][0]] <= allowed
+
+
+def drawn_question(draw: random.Random, engine: Engine) -> TableQuery:
+    """A question as readers of a census ask: one to three variables, half of them within one code."""
+    names, weights = list(WEIGHTS), list(WEIGHTS.values())
+    wanted = draw.choices((1, 2, 3), (3, 5, 2))[0]
+    by: list[str] = []
+    while len(by) < wanted:
+        name = draw.choices(names, weights)[0]
+        if name not in by:
+            by.append(name)
+    where = {}
+    rest = [name for name in names if name not in by]
+    if draw.random() < 0.5:
+        name = draw.choices(rest, [WEIGHTS[n] for n in rest])[0]
+        where = {name: [draw.choice(engine.dataset.variable(name).codes)]}
+    return _query({"by": by, "where": where, "totals": draw.random() < 0.3})
+
+
+def streams(persons: int, marks: Sequence[int], root: Path) -> None:
+    """The share of questions that the ledger refuses as a stream of them goes on."""
+    store = Store(root / "stream")
+    secret = Secret(bytes(range(32)))
+    described = read_description(description_path("demo"))
+    ingest(FrameSource(people(persons)), described, store, secret=secret)
+    engine = store.open("demo")
+    source = ProtectedInput(engine, secret=secret)
+    for limit in (0.1, 1.0):
+        policy = policy_of(limit=limit)
+        snapshot = Snapshot(_Marked(engine, policy, source), policy)
+        ledger, draw = ReleaseLedger(root / f"stream-{limit}"), random.Random(7)
+        asker = LedgerAsker(snapshot, ledger)
+        before, row = 0, {"limit": limit}
+        seen = {"rules": 0, "ledger": 0}
+        for mark in marks:
+            while asker.asked < mark:
+                asker.decided(drawn_question(draw, engine))
+            for why in seen:
+                share = (asker.refused.get(why, 0) - seen[why]) / (mark - before)
+                row[f"{why}: {before + 1:,} to {mark:,} (%)"] = round(100 * share, 1)
+                seen[why] = asker.refused.get(why, 0)
+            before = mark
+        record(f"Share of drawn questions that are refused: {persons:,} people", row)
+
+
+def times(entries: int, root: Path) -> None:
+    """One decision beside so many answers, and one line of the book."""
+    sizes = {
+        "age": 21,
+        "education": 9,
+        "employment": 5,
+        "household_size": 6,
+        "occupation": 13,
+        "sex": 2,
+    }
+    sizes |= {"citizenship": 5, "area": 158}
+    holdings = Holdings(
+        {name: (1 << size) - 1 for name, size in sizes.items()},
+        OpenNoise.of([RoundingChannel(3)], 2),
+    )
+    rng, draw = np.random.default_rng(1), random.Random(1)
+
+    def grid(names: Sequence[str], area: int | None, *, shown: bool = True) -> PopulationGrid:
+        axes = [GridAxis(n, tuple(1 << code for code in range(sizes[n]))) for n in names]
+        axes += [] if area is None else [GridAxis("area", (1 << area,))]
+        axes.sort(key=lambda axis: axis.variable)
+        shape = tuple(len(axis.parts) for axis in axes)
+        mean = 1.5e6 / np.prod([sizes[axis.variable] for axis in axes])
+        return PopulationGrid(tuple(axes), 3 * rng.poisson(mean / 3, shape) if shown else None)
+
+    own = [name for name in sizes if name != "area"]
+    national = [c for size in (1, 2) for c in combinations(own, size)]
+    local = [
+        (c, area) for size in (1, 2, 3) for c in combinations(own, size) for area in range(158)
+    ]
+    draw.shuffle(local)
+    holdings.add(grid(c, None) for c in (*national, ("area",)))
+    held = entries - len(national) - 1
+    holdings.add(grid(*one) for one in local[:held])
+    new = local[held : held + 60] or local[-60:]
+    used = []
+    for one in new:
+        asked = grid(*one, shown=False)
+        started = time.process_time()
+        holdings.expected_certain([asked])
+        used.append(1000 * (time.process_time() - started))
+    book, started = ReleaseBook(root / "book"), time.perf_counter()
+    for number in range(500):
+        book.enter({"kind": "answer", "question": "q" * 200}, contents={str(number): b"x" * 2000})
+    record(
+        "One decision, and one line",
+        {
+            "answers that are held": entries,
+            "median of 60 decisions (ms of processor)": float(np.median(used)),
+            "longest": max(used),
+            "lines a second, SQLite": 500 / (time.perf_counter() - started),
+        },
+    )
+
+
+def main() -> int:
+    """Attack, draw streams and time."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--persons", type=int, default=100_000)
+    parser.add_argument("--keys", type=int, default=3)
+    parser.add_argument("--parts", nargs="+", choices=("attacks", "streams", "times"))
+    given = parser.parse_args()
+    chosen = given.parts or ("attacks", "streams", "times")
+    right = True
+    with tempfile.TemporaryDirectory() as scratch:
+        if "attacks" in chosen:
+            right = attacks(given.persons, given.keys, Path(scratch))
+        if "streams" in chosen:
+            streams(given.persons, (100, 300, 1000), Path(scratch))
+        if "times" in chosen:
+            times(10_000, Path(scratch))
+    return 0 if right else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
