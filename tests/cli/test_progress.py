@@ -55,14 +55,14 @@ DESCRIPTION = '[dataset]\nname = "town"\nunits = "persons"\n[[variables]]\nname 
 
 def ingested(root: Path, name: str, console: Console) -> None:
     (root / "town.toml").write_text(DESCRIPTION)
-    ingest_source(root / name, root / "town.toml", None, None, None, root / "data", console)
+    ingest_source(str(root / name), root / "town.toml", None, None, None, root / "data", console)
 
 
 def test_a_log_gets_a_line_whenever_enough_more_records_are_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(WORK, "_LINE", 100)
-    monkeypatch.setattr(import_module("lustrum.tabulate.ingest"), "BATCH", 70)
+    monkeypatch.setattr(import_module("lustrum.tabulate.parquet"), "BATCH", 70)
     pq.write_table(pa.table({"area": ["N", "S"] * 1250}), tmp_path / "town.parquet")
     out = io.StringIO()
     ingested(tmp_path, "town.parquet", Console(file=out, width=20))

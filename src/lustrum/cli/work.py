@@ -139,7 +139,7 @@ def check_database(description: Path, connection: Path, questions: int, console:
 
 
 def ingest_source(
-    file: Path | None,
+    file: str | None,
     description: Path | None,
     query: str | None,
     database: Path | None,
@@ -183,17 +183,21 @@ def ingest_source(
 
 
 def _copy(
-    file: Path | None,
+    file: str | None,
     query: str | None,
     database: Path | None,
     dataset: Dataset,
     data: Path,
     console: Console,
 ) -> None:
-    from lustrum.tabulate import FileSource, QuerySource, Store, ingest
+    from lustrum.tabulate import FileSource, ParquetFiles, QuerySource, Store, ingest
+    from lustrum.tabulate.parquet_files import is_many
 
     source: Source
-    source = FileSource(file) if file is not None else QuerySource(query or "", database)
+    if file is None:
+        source = QuerySource(query or "", database)
+    else:
+        source = ParquetFiles(file) if is_many(file) else FileSource(Path(file))
     with _counted(f"Ingesting {dataset.units}", console) as report:
         rows = ingest(source, dataset, Store(data), report)
     console.print(f"{dataset.name}: {rows:,} {dataset.units} in {data}.", highlight=False)

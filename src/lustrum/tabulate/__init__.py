@@ -21,6 +21,7 @@ from lustrum.tabulate.ingest import (
     read_description,
 )
 from lustrum.tabulate.keys import Secret
+from lustrum.tabulate.parquet_files import ParquetFiles
 from lustrum.tabulate.store import EmbeddedEngine, Store
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "FrameSource",
     "HypercubeEngine",
     "KernelEngine",
+    "ParquetFiles",
     "QuerySource",
     "RecordsEngine",
     "Secret",

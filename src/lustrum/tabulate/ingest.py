@@ -27,9 +27,9 @@ from lustrum.tabulate import parquet
 from lustrum.tabulate.encode import encode
 from lustrum.tabulate.frame import as_arrow
 from lustrum.tabulate.keys import Secret
+from lustrum.tabulate.parquet_files import ParquetFiles
 from lustrum.tabulate.store import Store
 
-BATCH = 1 << 20
 LONGEST_HEADER = 1 << 20
 _READERS = 2
 """Threads in which DuckDB reads a file: each needs memory, and with one alone batches would end elsewhere."""
@@ -66,7 +66,7 @@ class FileSource:
         failed = ""
         try:
             if coded and kind == ".parquet" and self._reads_plainly(columns):
-                yield from parquet.batches(self.path, columns, coded, BATCH)
+                yield from parquet.batches(self.path, columns, coded, parquet.BATCH)
             else:
                 yield from self._queried(kind, columns)
         except (duckdb.Error, pa.ArrowException, OSError) as error:
@@ -200,11 +200,11 @@ class FrameSource:
         """The wanted columns, some rows at a time."""
         table = as_arrow(self.frame)
         table = table.select(_positions(self.name, table.schema.names, columns))
-        for start in range(0, table.num_rows, BATCH):
-            yield table.slice(start, BATCH), table.num_rows
+        for start in range(0, table.num_rows, parquet.BATCH):
+            yield table.slice(start, parquet.BATCH), table.num_rows
 
 
-Source = FileSource | QuerySource | FrameSource
+Source = FileSource | ParquetFiles | QuerySource | FrameSource
 
 
 def ingest(
@@ -340,7 +340,7 @@ def _stream(
 ) -> Iterator[pa.Table]:
     quoted = ['"' + column.replace('"', '""') + '"' for column in columns]
     picked = relation.project(", ".join(f"{q} AS c{i}" for i, q in enumerate(quoted)))
-    for batch in picked.to_arrow_reader(BATCH):
+    for batch in picked.to_arrow_reader(parquet.BATCH):
         if batch.num_rows:
             yield pa.Table.from_batches([batch]).rename_columns(names)
 

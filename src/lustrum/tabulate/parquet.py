@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+
+BATCH = 1 << 20
+"""Most rows of a batch, whatever they are read from."""
 
 _READ_AHEAD = 1 << 20
 """Bytes of a column that are read at once; without it a column of a row group would be read whole."""
@@ -20,7 +24,10 @@ _PIECE = 1 << 17
 """Rows that are decoded at once: the reader makes room for several times as many."""
 
 
-def reads_plainly(path: Path, columns: Collection[str]) -> bool:
+File: TypeAlias = Path | pa.NativeFile
+
+
+def reads_plainly(path: File, columns: Collection[str]) -> bool:
     """Whether the columns are plain texts and numbers, whose values no reader changes.
 
     Dates, times, lists and the like are left to DuckDB, which has its own words for their values.
@@ -56,7 +63,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def batches(
-    path: Path, columns: list[str], coded: Collection[str], rows: int
+    path: File, columns: list[str], coded: Collection[str], rows: int
 ) -> Iterator[tuple[pa.Table, int]]:
     """The wanted columns in order of the file, at most so many rows at a time, and the rows of the file."""
     with pq.ParquetFile(

@@ -260,7 +260,12 @@ def describe(
 
 @app.command()
 def ingest(
-    file: Annotated[Path | None, typer.Argument(help="A .csv, .tsv or .parquet file.")] = None,
+    file: Annotated[
+        str | None,
+        typer.Argument(
+            help="A .csv, .tsv or .parquet file; or Parquet in a folder, a pattern or an object store."
+        ),
+    ] = None,
     description: Annotated[
         Path | None, typer.Option("--description", "-d", help="The dataset's description (TOML).")
     ] = None,
