@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
 
 from lustrum.model import InputError
 from lustrum.numeric.structure import UNBOUNDED
@@ -232,7 +231,7 @@ def test_a_contributor_knows_its_contributions_to_all_tables_in_the_units_of_the
     assert all((view.low == view.high).any() for view in sole)
     pairs = _joint_views(system, found, alone_only=True, pairs=True)
     assert len(pairs) == 3
-    assert pairs[-1].late
+    assert len(pairs[-1].members) == 2
 
 
 @pytest.mark.parametrize(
@@ -248,7 +247,7 @@ def test_the_attackers_of_the_method_stand_in_the_problem(attacker: Any, views: 
         assert len(problem.views) == views
     else:
         assert len(problem.views) > 2
-    assert any(view.late for view in problem.views) is (attacker == "pairs")
+    assert any(len(view.members) > 1 for view in problem.views) is (attacker == "pairs")
     alone = judged(table("one", BY_BOTH, "pay"), rows=rows, rules=PERCENT + RULES)
     single = _problem(alone[0], Suppression(attacker=attacker), *alone[1:])
     assert bool(single.views) is (attacker != "outsider")
@@ -290,13 +289,13 @@ def test_two_that_share_a_cell_know_it_together() -> None:
     pooled = [
         view
         for view in views
-        if view.late and (view.low[view.cells == cell] == value).any() and value > 0
+        if len(view.members) > 1 and (view.low[view.cells == cell] == value).any() and value > 0
     ]
     assert pooled
     for view in pooled:
         assert (view.high[view.cells == cell] == value).all()
     # Nobody alone knows it.
-    assert not any((v.high[v.cells == cell] == value).any() for v in views if not v.late)
+    assert not any((v.high[v.cells == cell] == value).any() for v in views if len(v.members) < 2)
 
 
 # Releases
@@ -350,67 +349,6 @@ def test_a_part_that_no_table_shows_has_no_release() -> None:
     rounding = '{method = "controlled-rounding", base = 5}'
     own = programme(table("all", AREA), table("some", BY_BOTH), one=f"method = {rounding}").sets[0]
     assert isinstance(method_of(own), ControlledRounding)
-
-
-def test_intervals_are_those_that_all_tables_leave() -> None:
-    tables = table("one", BY_BOTH), table("two", SEX)
-    plain, partial = (
-        protected(*tables, method=f'{{method = "suppression", partial = {word}}}')
-        for word in ("false", "true")
-    )
-    system, _, made = partial
-    cube = [part for part in plain[0].layouts if len(part.axes) == 3]
-    assert len(cube) == 1
-    seen = {}
-    for release, told in zip(plain[2].releases, made.releases, strict=True):
-        assert release.status.tolist() == told.status.tolist()
-        for place in np.argwhere(~release.shown):
-            seen[id(told), tuple(place)] = told.low[tuple(place)], told.high[tuple(place)]
-    assert seen
-    # By linear programs over the cells of both tables that know nothing of the package.
-    inner = list(product("ns", "abc", "mf"))
-
-    def row(axes: tuple[str, ...], cell: tuple[str, ...]) -> list[float]:
-        at = dict(zip(axes, cell, strict=True))
-        return [
-            float(
-                all(
-                    at.get(n, "_T") in ("_T", c)
-                    for n, c in zip(("area", "job", "sex"), one, strict=True)
-                )
-            )
-            for one in inner
-        ]
-
-    rows, ends, under = [], [], []
-    for part, release in zip(system.parts, made.releases, strict=True):
-        axes = tuple(axis.name for axis in part.true.axes)
-        flat = zip(codes_of(part), release.shown.ravel(), release.published.ravel(), strict=True)
-        for cell, shown, value in flat:
-            if shown:
-                rows.append(row(axes, cell))
-                ends.append(float(value))
-            else:
-                under.append((row(axes, cell), 1.0))
-    for part, release in zip(system.parts, made.releases, strict=True):
-        axes = tuple(axis.name for axis in part.true.axes)
-        cells = codes_of(part)
-        for place in np.argwhere(~release.shown):
-            goal = np.array(row(axes, cells[int(np.ravel_multi_index(place, release.shape))]))
-            found = [
-                linprog(
-                    sign * goal,
-                    A_eq=rows,
-                    b_eq=ends,
-                    A_ub=[[-x for x in one] for one, _ in under],
-                    b_ub=[-end for _, end in under],
-                    bounds=(0, None),
-                    method="highs",
-                ).fun
-                for sign in (1, -1)
-            ]
-            low, high = seen[id(release), tuple(place)]
-            assert (low, high) == (round(found[0]), round(-found[1]))
 
 
 def test_intervals_of_a_measure_are_in_its_own_units() -> None:
@@ -640,32 +578,6 @@ def test_half_of_a_sliding_level_is_moved_either_way(monkeypatch: pytest.MonkeyP
     assert lower.tolist() == [4, 0, 9, 1]
     assert upper.tolist() == [4, 4, 2, 1]
     assert set(words["weights"].tolist()) == {1.0}
-
-
-@pytest.mark.parametrize(
-    ("method", "said"),
-    [
-        (
-            '{method = "suppression", csot = "value"}',
-            "has no parameter 'csot'; did you mean 'cost'?",
-        ),
-        (
-            '{method = "suppression", cost = "gold"}',
-            "Set 'one': The method 'suppression': 'cost' must be",
-        ),
-        ('{method = "controlled-rounding", bas = 3}', "has no parameter 'bas'"),
-        ('{method = "suppression", cost = "value", csot = 1}', "has no parameter 'csot'"),
-        ('{method = "suppression", rul = 1}', "has no parameter 'rul'"),
-    ],
-)
-def test_a_wrong_parameter_of_a_method_is_one_sentence(method: str, said: str) -> None:
-    own = programme(table("one", BY_BOTH), one=f"method = {method}").sets[0]
-    with pytest.raises(InputError) as error:
-        method_of(own)
-    assert said in str(error.value)
-    # Rules stand in a table of their own.
-    assert "rule," not in str(error.value)
-    assert "'rule'" not in str(error.value)
 
 
 def test_suppression_is_the_method_of_a_set_that_names_none() -> None:

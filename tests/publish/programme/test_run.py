@@ -232,20 +232,6 @@ def test_certificates_prove_the_ranges_of_the_suppressed_cells(made: Workplace) 
     assert report.proven
 
 
-def test_rounded_tables_agree_and_add_up(workplace: Workplace) -> None:
-    method = '{method = "controlled-rounding", base = 10}'
-    workplace.run(COUNTS.format(method=method), data='secret = "secret"')
-    tables = workplace.folder / "public" / "tables"
-    one = published(tables / "count-region" / "count.csv")
-    other = published(tables / "count-size" / "count.csv")
-    assert all(value is not None and value % 10 == 0 for value in (*one.values(), *other.values()))
-    shared = set(one) & set(other)
-    assert len(shared) == 3
-    assert all(one[c] == other[c] for c in shared)
-    regions = [one[cell({"act": "A", "region": r})] for r in "nsw"]
-    assert sum(v for v in regions if v is not None) == one[cell({"act": "A"})]
-
-
 def test_a_base_that_protects_too_little_is_refused(workplace: Workplace) -> None:
     with pytest.raises(InputError, match="could still work out"):
         workplace.run(

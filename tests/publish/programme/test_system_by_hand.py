@@ -14,7 +14,6 @@ from lustrum.model import InputError
 from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.method import kept_cells
 from lustrum.protect.suppression import Suppression
-from lustrum.publish.programme import suppress as cube_module
 from lustrum.publish.programme import system as system_module
 from lustrum.publish.programme.audit import (
     Protected,
@@ -22,7 +21,7 @@ from lustrum.publish.programme.audit import (
     public_knowledge,
     spans_of,
 )
-from lustrum.publish.programme.suppress import _problem, _release, pattern_of_tables, without_cube
+from lustrum.publish.programme.suppress import _problem, _release, without_cube
 from lustrum.publish.programme.system import named_cells
 from publish.programme.tiny import BY_BOTH, FIRMS, PAY, PERCENT, added_up, judged, systems, table
 
@@ -276,16 +275,6 @@ def test_the_same_cells_twice_are_refused_and_two_measures_of_them_are_not() -> 
     assert not tied.single
 
 
-def test_records_that_break_a_relation_are_refused() -> None:
-    wrong = [dict(row) for row in FIRMS]
-    wrong[3]["pay"] += 0.1
-    with pytest.raises(InputError) as error:
-        systems(table("t", AREA, "pay", "base"), one=PAY, rows=wrong)
-    assert "Set 'one': the records do not obey 'pay = base + tips' in every cell" in str(
-        error.value
-    )
-
-
 def test_a_sum_by_another_way_must_agree() -> None:
     _, (system,) = systems(table("t", AREA, "tips"))
     system_module._check_values(system, "one")
@@ -448,36 +437,6 @@ def test_several_relations_tie_the_measures_that_they_name() -> None:
     problem = _problem(own, Suppression(attacker="outsider"), system, found)
     small = without_cube(system, problem)
     assert not (small.problem.relations @ small.problem.values).any()
-
-
-def test_a_cell_of_the_cube_that_needs_protection_keeps_the_cube_in() -> None:
-    system, problem = problem_of(table("one", BY_BOTH), table("two", SEX))
-    small = without_cube(system, problem)
-    cube = np.setdiff1d(np.arange(len(problem)), small.cells)
-    for name in ("primary", "never"):
-        mask = getattr(problem, name).copy()
-        mask[cube[-1]] = name == "primary"
-        changed = replace(problem, **{name: mask})
-        if name == "primary":
-            changed = replace(changed, upper=np.where(mask, np.maximum(problem.upper, 1), 0))
-        assert without_cube(system, changed) is None
-
-
-def test_a_pattern_is_looked_for_without_the_cube_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    system, problem = problem_of(table("one", BY_BOTH), table("two", SEX))
-    asked: list[Any] = []
-
-    def spied(*given: Any) -> str:
-        asked.append(given)
-        return "pattern"
-
-    monkeypatch.setattr(cube_module, "pattern_with_cube", spied)
-    previous, search = np.zeros(len(problem), dtype=bool), object()
-    found: Any = pattern_of_tables(system, problem, previous, search, 3)  # type: ignore[arg-type]
-    assert found == "pattern"
-    ((whole, small, before, way, workers),) = asked
-    assert (whole, before, way, workers) == (problem, previous, search, 3)
-    assert len(small.problem) == 21
 
 
 def test_a_cube_that_a_table_holds_or_that_is_judged_stays_in() -> None:

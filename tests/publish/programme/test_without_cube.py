@@ -178,11 +178,6 @@ def test_a_search_without_the_cube_that_fails_is_made_again_with_it(two: Made) -
     assert found is search.patterns[1]
 
 
-def test_a_cube_whose_cells_are_judged_is_not_left_out(tmp_path: Path) -> None:
-    system, problem = made(tmp_path, TWO, seed=3, unshown="all", relations=RELATION)
-    assert without_cube(system, problem) is None
-
-
 def test_a_cell_of_the_cube_that_needs_protection_keeps_it_in(two: Made) -> None:
     system, problem = two
     cube = np.flatnonzero(~np.isin(np.arange(len(problem)), without_cube(system, problem).cells))  # type: ignore[union-attr]
