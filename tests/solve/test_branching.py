@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from lustrum.numeric.solve import highs
-from lustrum.numeric.solve.branching import WholeSearch, finished_search, search_whole
-from lustrum.numeric.solve.cutting import Cut, CuttingProgram
+from lustrum.numeric.solve.cutting import Cut, CuttingProgram, finished_search
 from lustrum.numeric.solve.deviations import DeviationProgram
 from lustrum.protect.suppression.search.attacks.space import independent_part
 from same_bytes.vertices import Shuffled
@@ -40,20 +39,15 @@ def test_the_best_is_found_and_no_bound_is_above_it(
     allowed = [np.array(x) for x in product((0.0, 1.0), repeat=COLUMNS)]
     allowed = [x for x in allowed if (matrix @ x >= side).all()]
     least = min((float(cost @ x) for x in allowed), default=np.inf)
-    for search in (search_whole, finished_search):
-        found = search(sparse.csr_array(matrix), side, cost, nodes, most)
-        if found is None:
-            continue  # it was cut short
-        if found.x is not None:
-            assert (matrix @ found.x >= side - 1e-6).all()
-            assert least - 1e-9 <= cost @ found.x < most
-        if found.x is not None or not found.finished:
-            assert found.bound <= least + 1e-6
-        if found.finished:
-            assert (found.x is not None) == (least < most - 1e-6)
-        if found.finished and found.x is not None:
-            assert cost @ found.x == pytest.approx(least)
-            assert found.bound == pytest.approx(least)
+    ended = finished_search(sparse.csr_array(matrix), side, cost, nodes, most)
+    if ended is None:
+        return  # it was cut short
+    best, price = ended
+    assert (best is not None) == (least < most - 1e-6)
+    if best is not None:
+        assert (matrix @ best >= side - 1e-6).all()
+        assert cost @ best == pytest.approx(least)
+        assert price == pytest.approx(least)
 
 
 def in_other_orders(monkeypatch: pytest.MonkeyPatch, seed: int | None) -> None:
@@ -101,7 +95,7 @@ def one_after_the_other(luck: np.random.Generator) -> list[object]:
         rows = [np.sort(luck.choice(24, 5, replace=False)) for _ in range(6)]
         cover.add([Cut(row.astype(np.intp), np.ones(5), 1.0) for row in rows])
         relaxed = cover.relax()
-        found = cover.search(3)
+        found = cover.search(1000)
         out.extend([relaxed.x, relaxed.reduced, relaxed.bound, relaxed.steps])
         out.extend([found.x, found.bound, found.steps, found.finished])
     return out
@@ -118,16 +112,3 @@ def test_another_way_of_the_solver_leads_to_the_same_answers(
         in_other_orders(monkeypatch, None)
         for one, two in zip(plain, found, strict=True):
             assert one is two is None or np.allclose(one, two, rtol=1e-9, atol=1e-9)  # type: ignore[arg-type]
-
-
-def test_a_search_that_is_cut_short_says_so() -> None:
-    luck = np.random.default_rng(1)
-    matrix = sparse.csr_array((luck.random((60, 40)) < 0.1).astype(float))
-    side = np.asarray(matrix.sum(axis=1)).ravel().clip(0, 1)
-    cost = luck.integers(1, 20, 40).astype(float)
-    full = search_whole(matrix, side, cost, 10**4)
-    short: WholeSearch = search_whole(matrix, side, cost, 1)
-    assert full.finished
-    assert not short.finished
-    assert short.bound <= full.bound
-    assert short.programs < full.programs

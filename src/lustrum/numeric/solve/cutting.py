@@ -3,7 +3,8 @@
 Minimise ``cost @ x`` over ``0 <= x <= 1`` with ``row @ x >= side`` for every row so far. The linear program
 goes on from its last basis when rows are added; the search among whole x sees a stated number of nodes, so that
 the same rows always give the same answer. Lower bounds are computed again from the multipliers alone. What the
-solver says is rounded far above its noise before anything depends on it.
+solver says is rounded far above its noise before anything depends on it. Of a search that is cut short nothing
+is used: where it stands depends on its way.
 
 A solver that meets several optima takes the first on its way, and the way differs between processors. So x
 comes from a program with small irregular costs added, which has one optimum, and the multipliers come from
@@ -27,15 +28,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from lustrum.model.arrays import Floats, Indices, Mask
+from lustrum.model.arrays import Floats, Indices, Mask, Sparse
 from lustrum.numeric.compiled import compiled
-from lustrum.numeric.solve.branching import finished_search, search_whole
 from lustrum.numeric.solve.highs import FINE, SIMPLEX, Program, single_optimum
 from lustrum.numeric.solve.products import cleared, dot, floored, sparse_product, uniform
 
 _SIZE = 20  # rows and columns of a search that ends by itself and takes as long as one question
 _NODE = 3  # questions that a node of a search in vain takes as long as
-_AGAIN = 4  # nodes of a search in vain for one of a search that can be cut short
 _ROWS = 10  # that are new to a program and take as long as one question
 _OLD = 12  # rounds that a row may be slack before it is set aside
 _HEAVY = 50_000  # weights with which a program takes twice as long
@@ -51,6 +50,18 @@ _HALVED_ROWS = 1500
 _HALVED_CUTS = 150
 _HALVED_PASSES = 4
 _SLACK_BITS = 26  # of slacks and of what cuts are ranked by; what differs by less is the same
+
+
+# The caller has patterns of its own; searches within searches take most of the time otherwise.
+_NO_HEURISTICS: dict[str, object] = {
+    "mip_heuristic_effort": 0.0,
+    "mip_heuristic_run_root_reduced_cost": False,
+    "mip_heuristic_run_rens": False,
+    "mip_heuristic_run_rins": False,
+    "mip_heuristic_run_feasibility_jump": False,
+    # Few of the cuts that HiGHS finds itself are worth their place among ours.
+    "mip_pool_soft_limit": 200,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,21 +214,18 @@ class CuttingProgram:
         needed = np.flatnonzero(side > least + 1e-9)
         part, side = part[needed], side[needed]
         program = part, side, self.cost[free]
-        whole_search = finished_search(*program, nodes, below - base)
         steps = (part.shape[0] + free.size) // _SIZE
-        if whole_search is None:
-            whole_search = search_whole(*program, max(nodes // _AGAIN, 1), below - base)
-            steps += nodes * _NODE + whole_search.programs
-        x = None
-        if whole_search.x is not None:
-            x = low.copy()
-            x[free] = whole_search.x
-            # Without the kept rows the bound is lower, and the next search knows those that x violates.
-            self._append(self._violated(x))
-        bound = base + whole_search.bound - 1e-7 * (1 + abs(whole_search.bound))
-        if x is None and whole_search.finished:
-            bound = np.inf
-        return Searched(x, floored(bound), steps, whole_search.finished)
+        ended = finished_search(*program, nodes, below - base)
+        if ended is None:
+            return Searched(None, -np.inf, steps + nodes * _NODE, False)
+        best, price = ended
+        if best is None:
+            return Searched(None, np.inf, steps, True)
+        x = low.copy()
+        x[free] = best
+        # Without the kept rows the bound is lower, and the next search knows those that x violates.
+        self._append(self._violated(x))
+        return Searched(x, floored(base + price - 1e-7 * (1 + abs(price))), steps, True)
 
     def _append(self, cuts: Sequence[Cut]) -> None:
         if not cuts:
@@ -275,6 +283,47 @@ class CuttingProgram:
         bound = dot(y, side) + float(by_column.sum())
         scale = dot(y, np.abs(side)) + float(np.abs(by_column).sum() + np.abs(mixed).sum())
         return reduced, floored(bound - 1e-12 * (1.0 + scale))
+
+
+def finished_search(
+    matrix: Sparse,
+    side: Floats,
+    cost: Floats,
+    nodes: int,
+    below: float = np.inf,
+) -> tuple[Floats | None, float] | None:
+    """The cheapest x of 0 and 1 with ``matrix @ x >= side`` that costs less than ``below``, with its cost.
+
+    None where HiGHS does not finish within these nodes. With small irregular costs an optimum is the only one.
+    """
+    irregular, limit = cost, below
+    if bool((cost == np.rint(cost)).all()):
+        # All together are less than 1/2, so that the best with them is one of the best without. Other costs
+        # have no ties.
+        chance = 1.0 + np.random.default_rng(cost.size).random(cost.size)
+        irregular = cost + chance / (4.0 * cost.size)
+        limit = np.ceil(below - 1e-6) - 0.5
+    program = Program(
+        matrix,
+        (side, np.full(side.size, np.inf)),
+        (np.zeros(cost.size), np.ones(cost.size)),
+        irregular,
+        np.arange(cost.size),
+        mip_rel_gap=0.0,
+        mip_abs_gap=0.0,
+        mip_max_nodes=nodes,
+        **_NO_HEURISTICS,
+    )
+    if np.isfinite(below):
+        program.set(objective_bound=limit)
+    ended = program.run()
+    if ended in ("infeasible", "bound"):
+        return None, np.inf
+    if ended != "optimal":
+        return None
+    x = np.round(program.point)
+    least = dot(cost, x)
+    return x if least + 1e-9 * (1.0 + least) < below else None, least
 
 
 def lacking(cuts: Sequence[Cut], x: Floats) -> Floats:
