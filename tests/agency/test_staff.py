@@ -171,6 +171,47 @@ def test_a_draft_is_kept_and_not_in_force_until_it_is_sealed(
     assert editor(staff)["text"].endswith("end = true\n")
 
 
+def test_a_draft_that_may_loosen_the_policy_needs_a_tick_for_these_words(
+    staff: Starlette, own_town: Path
+) -> None:
+    path, before = policy_of(own_town), policy_of(own_town).read_bytes()
+    fields = editor(staff)
+    fields["text"] = fields["text"].replace("max_filters = 20", "max_filters = 21")
+    sealing = {"do": "seal", "meant": "yes"}
+    answer = post(staff, "/datasets/town/policy", **fields, **sealing)
+    assert answer.status_code == 422
+    assert "rules.max_filters from 20 to 21" in answer.text
+    page = post(staff, "/datasets/town/policy", **fields, do="check").text
+    tick = re.search(r'name="loosens" value="([0-9a-f]{64})"', page)
+    assert tick is not None
+    # A tick is about the draft that was read, and about no other one.
+    other = {**fields, "text": fields["text"].replace("max_filters = 21", "max_filters = 22")}
+    assert (
+        post(staff, "/datasets/town/policy", **other, **sealing, loosens=tick[1]).status_code == 422
+    )
+    assert path.read_bytes() == before
+    done = post(staff, "/datasets/town/policy", **fields, **sealing, loosens=tick[1])
+    assert done.status_code == 303
+    assert parse_policy(path.read_bytes(), "it").rules.max_filters == 21
+
+
+def test_the_form_writes_into_the_text_without_scripts(staff: Starlette) -> None:
+    fields = editor(staff)
+    shown = {"rules.max_dimensions": "6", "before.1.base": "3"}
+    fields |= {
+        "shown": json.dumps(shown),
+        "set.rules.max_dimensions": "1",
+        "set.before.1.base": "3",
+    }
+    page = post(staff, "/datasets/town/policy", **fields, do="check").text
+    assert "max_dimensions = 1\n" in html.unescape(page)
+    assert "2 of 3 questions would end in another way" in page
+    assert "no looser" in page
+    # What was changed in the form is kept and sealed too, not what the text said before.
+    post(staff, "/datasets/town/policy", **fields, do="keep")
+    assert "max_dimensions = 1\n" in editor(staff)["text"]
+
+
 def test_a_draft_can_be_given_up(staff: Starlette, own_town: Path) -> None:
     fields = editor(staff)
     post(staff, "/datasets/town/policy", **{**fields, "text": "nonsense"}, do="keep")

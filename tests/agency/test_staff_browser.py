@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,8 @@ from starlette.applications import Starlette
 from agency.towns import people
 from browsing import arrive, axe_complaints, expect, visit
 from lustrum.agency import create_agency_app
+from lustrum.local import local_service
+from lustrum.server import create_app
 from server.conftest import served
 
 if TYPE_CHECKING:
@@ -101,6 +103,88 @@ def test_a_policy_is_tried_while_it_is_written(browser: Browser, staff: str, ent
         page.locator("#text").fill(text)
         page.locator("#questions").fill("age where area=N")
         expect(page.locator("#effect tbody th")).to_have_text(["age where area=N"])
+
+
+def test_form_and_text_of_a_policy_keep_in_step(browser: Browser, staff: str, enter: str) -> None:
+    with visit(browser, staff, enter) as page:
+        page.goto("/datasets/town/policy")
+        text = page.locator("#text")
+        slider = page.get_by_role("slider", name="Most variables that may span a table.")
+        slider.focus()
+        page.keyboard.press("Home")  # to the left end, by the keyboard
+        expect(text).to_have_value(re.compile(r"^max_dimensions = 1$", re.MULTILINE))
+        expect(page.locator("#effect")).to_contain_text("rules.max_dimensions: 6 → 1 no looser")
+        expect(page.locator("#in-short")).to_contain_text(
+            "2 of 3 questions would end in another way"
+        )
+        expect(slider).to_be_focused()
+        # The text writes into the form, and a comment of it stays when the form changes a line beside it.
+        text.fill(
+            "# Ours\n" + text.input_value().replace("max_filters = 20", "max_filters = 2  # few")
+        )
+        field = page.get_by_role(
+            "spinbutton", name="Most variables that may select the population."
+        )
+        expect(field).to_have_value("2")
+        field.fill("30")
+        expect(text).to_have_value(
+            re.compile(r"\A# Ours\n[^~]*^max_filters = 30  # few$", re.MULTILINE)
+        )
+        loosens = page.get_by_role("checkbox", name="It may loosen the policy in force")
+        expect(loosens).not_to_be_checked()
+        loosens.check()
+        field.fill("31")  # another draft: what was ticked is not about it
+        expect(page.locator("#effect")).to_contain_text("20 → 31")
+        expect(loosens).not_to_be_checked()
+        text.fill("nonsense")
+        expect(page.locator("#form")).to_contain_text("The form follows when the text can be read.")
+        page.get_by_label("Begin again with").select_option("cell-key")
+        expect(text).to_have_value(re.compile('method = "cell-key"'))
+        page.locator("#of-protect summary").click()
+        page.get_by_label("Name of the method that changes every table.").select_option(
+            "random-rounding"
+        )
+        expect(text).to_have_value(re.compile('method = "random-rounding"'))
+        expect(page.get_by_role("spinbutton", name="published as multiples of")).to_be_visible()
+
+
+def test_a_file_becomes_a_served_dataset_in_ten_actions(browser: Browser, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    text = people(tmp_path / "Small Town.csv", 300).read_text(encoding="utf-8")
+    app = create_agency_app(data=data)
+    actions = 0
+
+    def act(do: Callable[[], object]) -> None:
+        nonlocal actions
+        do()
+        actions += 1
+
+    with served(app) as place, visit(browser, place, app.state.door.address("")) as page:  # type: ignore[arg-type]
+        page.goto("/import")
+        page.locator("#drop").wait_for()
+        held = page.evaluate_handle(
+            """(text) => { const held = new DataTransfer();
+            held.items.add(new File([text], "Small Town.csv", { type: "text/csv" })); return held; }""",
+            text,
+        )
+        act(lambda: page.dispatch_event("#drop", "drop", {"dataTransfer": held}))
+        page.wait_for_url(re.compile(r"/import/\d+"))
+        act(lambda: page.locator("[name='label.area']").fill("Part of the town"))
+        act(lambda: page.get_by_role("button", name="Import", exact=True).click())
+        act(lambda: page.get_by_role("link", name="To the dataset").click())
+        act(lambda: page.get_by_role("button", name="Protect the dataset").click())
+        act(lambda: page.get_by_role("link", name="To the dataset").click())
+        expect(page.locator(".facts")).to_contain_text("can be served")
+    service = local_service(data, workers=1)
+    try:
+        with served(create_app(service)) as place, visit(browser, place) as page:  # type: ignore[arg-type]
+            act(lambda: page.goto("/"))
+            act(lambda: page.get_by_role("link", name="Small Town", exact=True).click())
+            expect(page.locator("table.data tbody td").first).to_have_text(re.compile(r"\d"))
+            expect(page.locator(".workspace")).to_contain_text("Part of the town")
+    finally:
+        service.close()
+    assert actions <= 10
 
 
 def test_a_file_is_dropped_in_and_guessed(

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lustrum.demo import description_path
 from lustrum.model import Dataset, DescriptionError
@@ -134,3 +136,73 @@ def test_a_description_names_the_file_of_its_map(tmp_path: Path) -> None:
     (tmp_path / "areas.json").write_text(json.dumps(features(a=square(0, 0))))
     dataset = read_description(tmp_path / "d.toml")
     assert Dataset.from_mapping(dataset.source).maps == dataset.maps  # it stands alone
+
+
+# --- Shapes to download
+
+
+def crosses(x: float, y: float, ring: list[tuple[int, int]]) -> bool:
+    """Whether a line to the right of a place crosses an odd number of sides, which run along the grid."""
+    return (
+        sum(a == c > x and min(b, d) < y < max(b, d) for (a, b), (c, d) in pairwise(ring)) % 2 == 1
+    )
+
+
+@given(st.lists(st.lists(st.sampled_from("abc."), min_size=5, max_size=5), min_size=5, max_size=5))
+def test_a_download_covers_what_the_groups_cover_and_has_each_border_once(
+    drawn: list[list[str]],
+) -> None:
+    cells = {(x, y): drawn[y][x] for x in range(5) for y in range(5) if drawn[y][x] != "."}
+    squares = {f"{x}-{y}": (((x, y), (x + 1, y), (x + 1, y + 1), (x, y + 1)),) for x, y in cells}
+    made = Geography("area", squares, 5, 5)
+    groups = {
+        name: (name.upper(), [f"{x}-{y}" for (x, y), own in cells.items() if own == name])
+        for name in sorted(set(cells.values()))
+    }
+    written = json.loads(json.dumps(made.topology(groups)))
+    arcs = []
+    for arc in written["arcs"]:
+        x = y = 0
+        arcs.append([(x := x + dx, y := y + dy) for dx, dy in arc])
+    geometries = written["objects"]["area"]["geometries"]
+    assert [g["id"] for g in geometries] == list(groups)
+    for geometry in geometries:
+        polygons = []
+        for polygon in geometry["arcs"]:
+            rings = []
+            for numbers in polygon:
+                ring: list[tuple[int, int]] = []
+                for number in numbers:
+                    line = arcs[number] if number >= 0 else arcs[~number][::-1]
+                    assert not ring or ring[-1] == line[0]
+                    ring += line[1:] if ring else line
+                assert ring[0] == ring[-1]
+                rings.append(ring)
+            polygons.append(rings)
+        for x in range(5):
+            for y in range(5):
+                place = x + 0.5, 5 - y - 0.5  # north above
+                inside = [
+                    crosses(*place, rings[0]) and not any(crosses(*place, h) for h in rings[1:])
+                    for rings in polygons
+                ]
+                assert sum(inside) == (cells.get((x, y)) == geometry["id"])
+    sides = [frozenset(side) for arc in arcs for side in pairwise(arc)]
+    assert len(sides) == len(set(sides))
+
+
+def test_what_is_downloaded_is_read_back_as_the_same_map() -> None:
+    dataset: Dataset = read_description(description_path("demo"))
+    (made,) = dataset.maps
+    variable = dataset.variable("area")
+    shapes = {code: (code, [code]) for code in variable.codes}
+    again = Geography.from_mapping(
+        {"variable": "area", "shapes": made.topology(shapes)}, dataset.variables
+    )
+    assert (again.width, again.height) == (made.width, made.height)
+    for code in variable.codes:
+        sides = (
+            {frozenset(s) for r in g.shapes[code] for s in pairwise((*r, r[0]))}
+            for g in (made, again)
+        )
+        assert next(sides) == next(sides)

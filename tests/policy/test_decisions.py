@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from lustrum.model import Dataset, PolicyError
+from lustrum.answer.preliminary import question_rules
+from lustrum.model import Axis, Dataset, Filter, PolicyError, TableQuery
 from lustrum.policy import Policy
+from lustrum.policy.explain import changes
 from lustrum.policy.parts import Before, Weights
 from lustrum.policy.read import check_names, parse_policy, sealed
 from lustrum.protect.weighted.method import ProtectedSurvey
@@ -181,3 +185,95 @@ def test_no_seal_is_given_to_a_file_that_is_no_policy() -> None:
     for wrong in (b"[rules]\nend = true\n", whole + b"[rule]\nend = true\n"):
         with pytest.raises(PolicyError):
             sealed(wrong, "it")
+
+
+# --- What a draft changes
+
+TOWN = described("town", {"a": "xyz", "b": "mf", "c": "no"})
+NAMES = [variable.name for variable in TOWN.variables]
+sets = st.lists(st.lists(st.sampled_from(NAMES), min_size=2, max_size=3, unique=True), max_size=2)
+rules = st.fixed_dictionaries(
+    {},
+    optional={
+        "max_dimensions": st.integers(1, 3),
+        "max_filters": st.integers(0, 2),
+        "max_cells": st.sampled_from([2, 4, 6, 12]),
+        "nested_only": st.booleans(),
+        "disallowed": sets,
+        "at_most_one": sets,
+    },
+)
+questions = st.builds(
+    lambda by, where: TableQuery(
+        TOWN.name,
+        tuple(Axis(name) for name in by),
+        tuple(Filter(name, (TOWN.variable(name).codes[0],)) for name in where),
+    ),
+    st.lists(st.sampled_from(NAMES), min_size=1, max_size=3, unique=True),
+    st.lists(st.sampled_from(NAMES), max_size=2, unique=True),
+)
+
+
+@given(rules, rules, questions)
+def test_a_draft_that_allows_a_question_more_is_said_to_loosen(
+    now: dict[str, Any], then: dict[str, Any], query: TableQuery
+) -> None:
+    before, after = made(rules=now, **POPULATION), made(rules=then, **POPULATION)
+    refused = list(question_rules(query, TOWN, before.rules))
+    allowed = not list(question_rules(query, TOWN, after.rules))
+    if refused and allowed:
+        assert any(change.looser for change in changes(before, after))
+    assert list(changes(before, before)) == []
+    assert {c.key for c in changes(before, after)} == {c.key for c in changes(after, before)}
+
+
+NUMBERS = {
+    "rules.max_dimensions": "larger", "rules.max_filters": "larger", "rules.max_cells": "larger",
+    "rules.min_population": "smaller", "rules.min_mean_cell_size": "smaller",
+    "rules.max_small_share": "larger", "rules.small_up_to": "smaller",
+    "rules.min_area_population": "smaller", "risk.limit": "larger", "audit.min_values": "smaller",
+    "audit.up_to": "smaller", "audit.programs": "larger", "min_changed": "smaller",
+    "min_entropy": "smaller",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("key", "way"), NUMBERS.items())
+def test_each_number_says_which_way_loosens_it(key: str, way: str) -> None:
+    *place, name = key.split(".")
+    low, high = (
+        (0.6, 0.7) if name.startswith(("min_c", "min_e", "max_s")) or name == "limit" else (3, 4)
+    )
+
+    def policy(value: float) -> Policy:
+        words: dict[str, Any] = {"rules": {"per_area": "a"}, **POPULATION}
+        for part in place:
+            words[part] = {**words.get(part, {}), name: value}
+        return made(**words, **({} if place else {name: value}))
+
+    up, down = (list(changes(policy(a), policy(b))) for a, b in ((low, high), (high, low)))
+    assert [(c.key, c.looser) for c in up] == [(key, way == "larger")]
+    assert [(c.key, c.looser) for c in down] == [(key, way == "smaller")]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"before": [{"method": "protected-population", "base": 5}]},
+        {"before": [{"method": "protected-population", "sweeps": 1}]},
+        {"before": [], "protect": {"method": "random-rounding"}},
+        {"fallback": [MERGED]},
+        {"risk": {"measure": "r2"}},
+        {"rules": {"per_area": "a"}},
+        {"embed": ["https://news.example"]},
+        {"same_people_because": "Both are counted from one register."},
+    ],
+)
+def test_what_is_not_known_to_be_stricter_counts_as_looser(words: dict[str, Any]) -> None:
+    plain, draft = made(**POPULATION), made(**{**POPULATION, **words})
+    for one, other in ((plain, draft), (draft, plain)):
+        assert any(change.looser for change in changes(one, other))
+
+
+def test_words_for_people_loosen_nothing() -> None:
+    draft = made(**POPULATION, title="Ours", notes=["Provisional."], dataset="town")
+    assert [c.looser for c in changes(made(**POPULATION), draft)] == [False, False, False]

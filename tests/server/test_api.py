@@ -218,6 +218,23 @@ def test_categories_come_in_pages_by_level_and_search(client: TestClient) -> Non
     assert client.get(f"{base}?within=nowhere").status_code == 400
 
 
+def test_shapes_of_a_level_are_downloaded_with_the_codes_of_tables(client: TestClient) -> None:
+    base = "/api/v1/datasets/demo/variables/area/shapes"
+    answer = client.get(f"{base}?level=district")
+    assert answer.headers["content-type"] == "application/json"
+    found = answer.json()
+    (shapes,) = found["objects"].values()
+    listed = client.get("/api/v1/datasets/demo/variables/area/categories?level=district").json()
+    said = [(c["code"], c["label"]) for c in listed["categories"]]
+    assert [(s["id"], s["properties"]["label"]) for s in shapes["geometries"]] == said
+    # Borders that districts share stand in the file once, so that it has fewer points than the finest one.
+    assert sum(map(len, found["arcs"])) < sum(map(len, client.get(base).json()["arcs"]))
+    assert client.get(f"{base}?level=nowhere").status_code == 400
+    assert client.get(f"{base}?size=5").status_code == 400
+    assert client.get("/api/v1/datasets/demo/variables/age/shapes").status_code == 404
+    assert client.get("/api/v1/datasets/demo/variables/agee/shapes").status_code == 400
+
+
 def test_long_lists_stay_out_of_a_description_and_come_in_pages(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

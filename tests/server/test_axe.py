@@ -54,6 +54,7 @@ LIVE_PAGES = {
     "lines": "/datasets/demo?by=age&by=region&as=chart",
     "heat map": "/datasets/demo?by=age:ten-year&by=occupation&as=chart",
     "map": "/datasets/demo?by=area:district&by=sex&totals=on&as=map",
+    "two maps": "/datasets/demo?by=area:district&by=sex&totals=on&as=map&show=row-percent&against=sex:2",
     "shaded table": "/datasets/demo?by=age:ten-year&by=employment&totals=on&heat=on",
     "differences": "/datasets/demo?by=age&by=sex&where=region:1&show=difference",
     "index": "/datasets/demo?by=age&by=region&totals=on&show=index",
@@ -66,12 +67,15 @@ LIVE_PAGES = {
     "api": "/api",
     "protection": "/protection",
 }
-LIVE_ON_A_PHONE = ("workspace", "folded", "pyramid", "map", "shaded table", "api", "protection")
+LIVE_ON_A_PHONE = (
+    "workspace", "tree", "folded", "pyramid", "map", "two maps", "shaded table", "api", "protection"
+)  # fmt: skip
 LIVE_IN_THE_DARK = (
     "workspace",
     "folded",
     "lines",
     "map",
+    "two maps",
     "shaded table",
     "differences",
     "protection",

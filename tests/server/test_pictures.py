@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 
-from browsing import visit
+from browsing import expect, visit
 
 if TYPE_CHECKING:
+    from fastapi.testclient import TestClient
     from playwright.sync_api import Browser
 
 pytestmark = pytest.mark.browser
@@ -21,6 +23,7 @@ KINDS = {
     "pyramid": "by=age&by=sex&chart=pyramid&as=chart&where=region:1",
     "heat": "by=age:ten-year&by=household_size&chart=heat&as=chart&where=region:1",
     "map": "by=area:district&by=sex&as=map&show=row-percent&where=region:1",
+    "two maps": "by=area:district&by=sex&as=map&show=row-percent&where=region:1&against=sex:2",
 }
 FAULTS = """async () => {
   const script = document.querySelector("[data-picture=svg]").dataset.script;
@@ -63,4 +66,67 @@ def test_no_word_of_a_picture_is_cut_or_covered(browser: Browser, live: str, kin
         ):
             assert said in words
         assert "Protected. " in words
-        assert ("Percentages of each" in words) == ("percent" in KINDS[kind])
+        shares = ("Percentages of each", "Share within each")
+        assert any(said in words for said in shares) == ("percent" in KINDS[kind])
+
+
+def test_maps_are_zoomed_by_buttons_keys_and_drags_and_show_the_same_part(
+    browser: Browser, live: str
+) -> None:
+    with visit(browser, live, viewport={"width": 1440, "height": 1000}) as page:
+        page.goto(f"/datasets/demo?{KINDS['two maps']}")
+        first, second = page.locator("#map"), page.locator("#map-2")
+        whole = first.get_attribute("viewBox")
+        assert whole is not None
+        assert first.get_attribute("aria-labelledby") != second.get_attribute("aria-labelledby")
+        page.get_by_role("button", name="Zoom in").click()
+        expect(first).not_to_have_attribute("viewBox", whole)
+        part = first.get_attribute("viewBox")
+        assert part is not None
+        expect(second).to_have_attribute("viewBox", part)
+        assert float(part.split()[2]) == float(whole.split()[2]) / 2
+        box = first.bounding_box()
+        assert box is not None
+        middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+        page.mouse.move(*middle)
+        page.mouse.down()
+        page.mouse.move(middle[0] - 60, middle[1], steps=4)
+        page.mouse.up()
+        expect(first).not_to_have_attribute("viewBox", part)
+        moved = first.get_attribute("viewBox")
+        assert moved is not None
+        assert float(moved.split()[0]) > float(part.split()[0])
+        second.focus()
+        page.keyboard.press("ArrowRight")
+        # The place stands in both maps, in words with the figure of each.
+        expect(page.locator(".map path.here")).to_have_count(2)
+        expect(page.locator("[data-pointed]")).to_contain_text(
+            re.compile("Male: .*; Sex: Female: ")
+        )
+        page.keyboard.press("0")
+        expect(first).to_have_attribute("viewBox", whole)
+        expect(page.get_by_role("button", name="Whole map")).to_be_disabled()
+        shapes = page.get_by_role("link", name="Shapes as TopoJSON").get_attribute("href")
+        assert shapes is not None
+        codes = page.locator("#map path").evaluate_all(
+            "(all) => all.map((one) => one.dataset.code)"
+        )
+        found = page.request.get(shapes).json()["objects"]["area"]["geometries"]
+        assert set(codes) <= {shape["id"] for shape in found}
+
+
+def test_a_second_map_has_the_shades_of_the_first(bundled: TestClient) -> None:
+    def shades(more: str) -> list[dict[str, str]]:
+        page = bundled.get(f"/datasets/demo/table?{KINDS['map']}{more}").text
+        maps = page.split("data-map>")[1:]
+        pattern = r'class="h(\d)"[^>]*><title>[^<]*: ([\d.]+)\u202f%'
+        return [{figure: shade for shade, figure in re.findall(pattern, one)} for one in maps]
+
+    men, women = shades("&layer=sex:1&against=sex:2")
+    both: dict[str, str] = {}
+    for figure, shade in (*men.items(), *women.items()):
+        assert both.setdefault(figure, shade) == shade
+    ranked = sorted(both, key=float)
+    assert [both[one] for one in ranked] == sorted(both.values())
+    assert len(shades("&against=sex:1&layer=sex:1")) == 1  # the same map twice says nothing
+    assert len(shades("&against=region:1")) == 1

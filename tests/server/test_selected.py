@@ -158,7 +158,7 @@ def test_shares_of_each_row_on_a_map_are_of_a_category(bundled: TestClient, tota
     page = bundled.get(
         f"/datasets/demo/table?by=area:district&by=sex&totals={totals}&as=map&show=row-percent"
     ).text
-    assert "Percentages of each row. Sex: Male" in page
+    assert "Share within each area. Sex: Male" in page
     hovers = re.findall(r"<title>[^<]*: ([\d.]+)\u202f% \(± [\d.]+ points\)</title>", page)
     assert len(hovers) == 14
     assert all(40 < float(share) < 60 for share in hovers)

@@ -21,7 +21,7 @@ from lustrum.server.urls import forms
 
 if TYPE_CHECKING:
     from fastapi.testclient import TestClient
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Locator, Page
 
 OPEN = "/datasets/demo"
 
@@ -257,6 +257,37 @@ def test_ranges_of_labels_and_own_groups_are_chosen_without_leaving(
         # A range with the shift key.
         page.get_by_role("button", name="Untick all").click()
         expect(page.locator("table.data tbody tr")).to_have_count(21)
+
+
+@pytest.mark.browser
+def test_an_own_group_is_dragged_together_or_walked_with_the_shift_key(
+    browser: Browser, live: str
+) -> None:
+    with visit(browser, live, viewport={"width": 1440, "height": 1200}) as page:
+        page.goto(f"{OPEN}?by=age:ten-year&tree=codes:age")
+
+        def row(name: str) -> Locator:
+            return page.get_by_role("treeitem", name=name)
+
+        row("10 to 19").locator("button").first.hover()
+        page.mouse.down()
+        row("20 to 29").locator("button").first.hover()
+        row("30 to 59").locator("button").first.hover()
+        expect(page.locator("#tree li.over")).to_have_count(3)
+        page.mouse.up()
+        # The name is there to be taken or written over, and Enter makes the group.
+        expect(page.locator("#tree-join")).to_have_value("10 to 59")
+        expect(page.locator("#tree-join")).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(page.locator("table.data tbody th")).to_have_text(["10 to 59"])
+        page.goto(f"{OPEN}?by=age:ten-year&tree=codes:age")
+        row("0 to 9").first.focus()
+        page.keyboard.press("Shift+ArrowDown")
+        expect(row("10 to 19")).to_be_focused()
+        expect(page.locator("#tree-join")).to_have_value("0 to 19")
+        page.locator("#tree-join").fill("Children")
+        page.keyboard.press("Enter")
+        expect(page.locator("table.data tbody th")).to_have_text(["Children"])
 
 
 @pytest.mark.browser

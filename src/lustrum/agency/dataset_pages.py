@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from lustrum.agency.policy_form import changed_text, form_of_policy
 from lustrum.agency.state import (
     DatasetState,
     Effect,
@@ -30,8 +32,8 @@ from lustrum.ledger.acts import record_seal
 from lustrum.local import local_service
 from lustrum.model import LustrumError, PolicyError
 from lustrum.policy import Policy, check_names
-from lustrum.policy.explain import explain, warnings
-from lustrum.policy.presets import preset
+from lustrum.policy.explain import changes, explain, warnings
+from lustrum.policy.presets import PRESETS, preset
 from lustrum.policy.read import parse_policy, sealed
 from lustrum.publish.report.page import report_body
 from lustrum.runtime.durable import outages, write_whole
@@ -104,9 +106,23 @@ class DatasetPages:
         form = await form_of(request)
         text = unsealed(form.get("text", ""))
         questions = form.get("questions", "").splitlines()
-        if request.headers.get("x-lustrum-part"):
+        whom = state.dataset if state.dataset is not None else state.name
+        parts = bool(request.headers.get("x-lustrum-part"))
+        try:
+            text = await run_in_threadpool(changed_text, text, form, whom)
+        except LustrumError as error:
+            if not parts:
+                raise
+            effect_part = self._pages.part("_effect.html", state=state, **_mistaken(error))
+            return JSONResponse({"effect": effect_part})
+        if parts:
             values = await run_in_threadpool(self._checked, state, text, questions)
-            return HTMLResponse(self._pages.part("_effect.html", state=state, **values))
+            beside = {"text": text, **await run_in_threadpool(self._form, state, text)}
+            pages = {name: f"_{name}.html" for name in ("form", "effect")}
+            written = {
+                k: self._pages.part(v, state=state, **values, **beside) for k, v in pages.items()
+            }
+            return JSONResponse({"text": text, **written})
         wanted = form.get("do", "check")
         if wanted == "check":
             return await run_in_threadpool(self._edited, state, text, questions, "")
@@ -122,7 +138,7 @@ class DatasetPages:
             return await run_in_threadpool(self._edited, state, text, questions, said)
         if wanted != "seal" or form.get("meant") != "yes":
             raise PolicyError("Tick that the change is meant before you seal the policy.")
-        await run_in_threadpool(self._seal, state, text)
+        await run_in_threadpool(self._seal, state, text, form.get("loosens", ""))
         return RedirectResponse(f"/datasets/{state.name}", 303)
 
     async def protect(self, request: Request) -> Response:
@@ -158,15 +174,26 @@ class DatasetPages:
             said=said,
             seen=_mark(policy_path(self._data, state.name)),
             has_draft=draft_path(self._data, state.name).is_file(),
+            presets=PRESETS,
+            **self._form(state, text),
             **values,
         )
+
+    def _form(self, state: DatasetState, text: str) -> dict[str, Any]:
+        """The form of a text, and what it shows; of one that cannot be read there is none."""
+        try:
+            sections = form_of_policy(text, state.dataset)
+        except LustrumError:
+            sections = ()
+        shown = {one.key: one.value for section in sections for one in section.fields}
+        return {"form": sections, "shown": json.dumps(shown)}
 
     def _checked(self, state: DatasetState, text: str, questions: list[str]) -> dict[str, Any]:
         """What the draft decides and changes, or the first mistake in it."""
         try:
             draft = self._parsed(state, text)
         except LustrumError as error:
-            return {"mistake": str(error), "sentences": [], "warnings": [], "effect": Effect()}
+            return _mistaken(error)
         now = state.policy.policy
         known = set() if now is None else set(explain(now))
         try:
@@ -178,6 +205,8 @@ class DatasetPages:
             "sentences": [(sentence, sentence not in known) for sentence in explain(draft)],
             "warnings": list(warnings(draft)),
             "effect": draft_effect,
+            "changes": [] if now is None else list(changes(now, draft)),
+            "draft": _digest(text),
         }
 
     def _parsed(self, state: DatasetState, text: str) -> Policy:
@@ -198,9 +227,18 @@ class DatasetPages:
             write_whole(path, text.encode())
         return "The draft is kept. It is not in force: nothing changes for the public until it is sealed."
 
-    def _seal(self, state: DatasetState, text: str) -> None:
-        """Put a valid draft in force, sealed; the policy before is kept beside it."""
-        self._parsed(state, text)
+    def _seal(self, state: DatasetState, text: str, loosens: str) -> None:
+        """Put a valid draft in force, sealed; the policy before is kept beside it.
+
+        A draft that may loosen the policy in force needs a tick that was given for these words.
+        """
+        draft, now = self._parsed(state, text), state.policy.policy
+        looser = [] if now is None else [one for one in changes(now, draft) if one.looser]
+        if looser and loosens != _digest(text):
+            said = "; ".join(f"{one.key} from {one.before} to {one.after}" for one in looser)
+            raise PolicyError(
+                f"The draft may loosen the policy in force: {said}. Check it and tick that this is meant."
+            )
         raw = sealed(text.encode(), "The draft")
         path = policy_path(self._data, state.name)
         with outages(path):
@@ -213,6 +251,16 @@ class DatasetPages:
         self._service.forget_policies()
         if read_state(path, state.dataset).kind != "sealed":
             raise PolicyError(f"{path} was not written as it was meant; look at it.")
+
+
+def _mistaken(error: LustrumError) -> dict[str, Any]:
+    nothing: dict[str, Any] = {"sentences": [], "warnings": [], "changes": [], "draft": ""}
+    return {"mistake": str(error), "effect": Effect(), **nothing}
+
+
+def _digest(text: str) -> str:
+    """Names the words of a draft, so that a tick is about no others."""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _mark(path: Path) -> str:

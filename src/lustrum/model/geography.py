@@ -47,6 +47,40 @@ class Geography:
                         sides[start, end] = None
         return tuple(_rings(sides))
 
+    def topology(self, shapes: Mapping[str, tuple[str, Sequence[str]]]) -> dict[str, Any]:
+        """TopoJSON of some shapes, each a label and the codes that it is made of; a common border is one arc.
+
+        Coordinates are those of the sheet, north above, and no degrees.
+        """
+        outlines = {code: self.outline(members) for code, (_, members) in shapes.items()}
+        neighbours: dict[Point, set[Point]] = {}
+        for ring in (ring for rings in outlines.values() for ring in rings):
+            for start, end in pairwise((*ring, ring[0])):
+                neighbours.setdefault(start, set()).add(end)
+                neighbours.setdefault(end, set()).add(start)
+        ends = {point for point, beside in neighbours.items() if len(beside) > 2}
+        numbers: dict[tuple[Point, ...], int] = {}
+        geometries = [
+            {
+                "type": "MultiPolygon",
+                "id": code,
+                "properties": {"label": shapes[code][0]},
+                "arcs": [
+                    [_numbered(ring, ends, numbers) for ring in polygon]
+                    for polygon in _polygons_of(rings)
+                ],
+            }
+            for code, rings in outlines.items()
+            if rings
+        ]
+        return {
+            "type": "Topology",
+            "bbox": [0, 0, self.width, self.height],
+            "transform": {"scale": [1, 1], "translate": [0, 0]},
+            "objects": {self.variable: {"type": "GeometryCollection", "geometries": geometries}},
+            "arcs": [_steps(arc, self.height) for arc in numbers],
+        }
+
     @classmethod
     def from_mapping(cls, raw: Mapping[str, Any], variables: Sequence[Variable]) -> Geography:
         """Check what a description says of a map, with the file's content as ``shapes``."""
@@ -199,6 +233,56 @@ def _rings(sides: Mapping[tuple[Point, Point], None]) -> Iterator[Ring]:
                 at = following[at].pop()
             if len(ring) > 2:
                 yield tuple(ring)
+
+
+def _numbered(ring: Ring, ends: set[Point], numbers: dict[tuple[Point, ...], int]) -> list[int]:
+    """A ring as numbers of arcs between ends, each in the direction in which it came first."""
+    first = next((place for place, point in enumerate(ring) if point in ends), None)
+    if (
+        first is None
+    ):  # a ring without neighbours begins where any shape with the same ring would begin
+        first = ring.index(min(ring))
+    turned = (*ring[first:], *ring[:first], ring[first])
+    cuts = [0, *(i for i, p in enumerate(turned) if p in ends and 0 < i < len(turned) - 1)]
+    found = []
+    for start, end in pairwise([*cuts, len(turned) - 1]):
+        arc = turned[start : end + 1]
+        back = arc[::-1]
+        found.append(~numbers[back] if back in numbers else numbers.setdefault(arc, len(numbers)))
+    return found
+
+
+def _polygons_of(rings: Sequence[Ring]) -> list[list[Ring]]:
+    """Rings as polygons: one that lies inside an odd number of others is a hole of the innermost of them."""
+    around = {
+        ring: [other for other in rings if other is not ring and _inside(ring, other)]
+        for ring in rings
+    }
+    polygons = {ring: [ring] for ring in rings if len(around[ring]) % 2 == 0}
+    for ring, outside in around.items():
+        if len(outside) % 2:
+            polygons[max(outside, key=lambda other: len(around[other]))].append(ring)
+    return list(polygons.values())
+
+
+def _inside(ring: Ring, other: Ring) -> bool:
+    """Whether a ring lies inside another, by the sides of it that a line to the right of a point crosses."""
+    corners = set(other)
+    x, y = next((point for point in ring if point not in corners), ring[0])
+    crossed = False
+    for (ax, ay), (bx, by) in pairwise((*other, other[0])):
+        if (ay > y) != (by > y):
+            crossed ^= (by > ay) == ((bx - ax) * (y - ay) > (x - ax) * (by - ay))
+    return crossed
+
+
+def _steps(arc: Sequence[Point], height: int) -> list[list[int]]:
+    """An arc as a first place and steps from there, north above."""
+    places = [(x, height - y) for x, y in arc]
+    return [
+        [x - before[0], y - before[1]]
+        for before, (x, y) in zip([(0, 0), *places], places, strict=False)
+    ]
 
 
 def _cosine(degrees: float) -> float:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic.fields import FieldInfo
 
 from lustrum.policy.floor import bits
-from lustrum.policy.parts import Fallback, PolicyMethod
+from lustrum.policy.parts import Fallback, PolicyMethod, PolicyPart, Risk
 from lustrum.policy.policy import Policy
 
 
@@ -123,3 +127,91 @@ def _words(method: PolicyMethod) -> str:
 def _next(fallback: Fallback) -> str:
     which = ", ".join(fallback.variables) or "the longest variable first"
     return f"it is asked again at coarser levels ({which})"
+
+
+# --- What a draft changes beside the policy in force
+
+
+@dataclass(frozen=True)
+class PolicyChange:
+    """A key that has another value; ``looser`` unless the change can only forbid more."""
+
+    key: str
+    before: str
+    after: str
+    looser: bool
+
+
+def changes(now: Policy, then: Policy) -> Iterator[PolicyChange]:
+    """Every decision that differs, in the order of the reference.
+
+    The declaration of a key says which way loosens it. Of a key that does not say so, such as the parameters
+    of methods, every change counts as looser: another protection is not to be judged by its words. Of another
+    method or measure the name alone is listed.
+    """
+    old, new = _decisions(now), _decisions(then)
+    for key in dict.fromkeys([*old, *new]):
+        before, way = old.get(key, (None, ""))
+        after, way = new.get(key, (None, way))
+        place, _, word = key.rpartition(".")
+        names = {f"{place}.{name}" for name in ("method", "measure") if word != name}
+        if before != after and all(old.get(name) == new.get(name) for name in names):
+            yield PolicyChange(key, _said(before), _said(after), _loosens(way, before, after))
+
+
+def _decisions(policy: Policy) -> dict[str, tuple[Any, str]]:
+    """All decisions by their dotted keys, defaults too, each with the way that loosens it."""
+    found: dict[str, tuple[Any, str]] = {}
+    for name, declared in type(policy).model_fields.items():
+        value = getattr(policy, name)
+        parts = value if isinstance(value, list) else [value]
+        if name not in ("before", "sums", "weights", "fallback") and not isinstance(
+            value, PolicyPart
+        ):
+            found[name] = value, _way(declared)
+            continue
+        for number, part in enumerate(filter(None, parts), start=1):
+            place = f"{name}.{number}" if isinstance(value, list) else name
+            words = part.model_dump()
+            if isinstance(part, (PolicyMethod, Risk)):
+                words |= part.spec.to_mapping()
+            for key, said in words.items():
+                known = type(part).model_fields.get(key)
+                found[f"{place}.{key}"] = said, "" if known is None else _way(known)
+    return found
+
+
+def _way(declared: FieldInfo) -> str:
+    extra = declared.json_schema_extra
+    return str(extra.get("looser", "")) if isinstance(extra, dict) else ""
+
+
+def _loosens(way: str, before: Any, after: Any) -> bool:
+    if way == "never":
+        return False
+    if not way or before is None or after is None:
+        return True
+    if way == "larger":
+        return bool(after > before)
+    if way == "smaller":
+        return bool(after < before)
+    if way == "entries left out":
+        return not set(before) <= set(after)
+    if way == "sets that do not hold":
+        return any(not any(set(new) <= set(old) for new in after) for old in before)
+    if way == "sets that are not held":
+        return any(not any(set(old) <= set(new) for new in after) for old in before)
+    raise AssertionError(way)
+
+
+def _said(value: Any) -> str:
+    """A value as a policy file shows it; nothing where a key is left out."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)):
+        if any(isinstance(part, (list, tuple)) for part in value):
+            return "; ".join(map(_said, value)) or "none"
+        return ", ".join(map(_said, value)) or "none"
+    return f"{value:,}" if isinstance(value, int) else str(value) or "none"

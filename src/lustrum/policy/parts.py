@@ -19,6 +19,11 @@ from lustrum.survey import Reliability
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
+def looser(way: str) -> dict[str, Any]:
+    """Which change of a key loosens a policy; of a key that does not say it, every change may."""
+    return {"looser": way}
+
+
 class PolicyPart(BaseModel):
     """Knows its own keys only."""
 
@@ -28,34 +33,64 @@ class PolicyPart(BaseModel):
 class Rules(PolicyPart):
     """Preliminary rules: what may be asked at all (Shlomo, Antal, Elliot 2015, section 2.3)."""
 
-    max_dimensions: int = Field(3, ge=1, description="Most variables that may span a table.")
-    max_filters: int = Field(1, ge=0, description="Most variables that may select the population.")
-    max_cells: int = Field(100_000, ge=1, description="Most cells of a table, totals not counted.")
+    max_dimensions: int = Field(
+        3,
+        ge=1,
+        description="Most variables that may span a table.",
+        json_schema_extra=looser("larger"),
+    )
+    max_filters: int = Field(
+        1,
+        ge=0,
+        description="Most variables that may select the population.",
+        json_schema_extra=looser("larger"),
+    )
+    max_cells: int = Field(
+        100_000,
+        ge=1,
+        description="Most cells of a table, totals not counted.",
+        json_schema_extra=looser("larger"),
+    )
     min_population: int = Field(
-        0, ge=0, description="Fewest records that the selected population may hold."
+        0,
+        ge=0,
+        description="Fewest records that the selected population may hold.",
+        json_schema_extra=looser("smaller"),
     )
     min_mean_cell_size: float = Field(
-        0.0, ge=0, description="Smallest mean of the inner cells, zeros included."
+        0.0,
+        ge=0,
+        description="Smallest mean of the inner cells, zeros included.",
+        json_schema_extra=looser("smaller"),
     )
     max_small_share: Share = Field(
         1.0,
         description="Largest share of inner cells that are small; a published 0 counts as small.",
+        json_schema_extra=looser("larger"),
     )
-    small_up_to: int = Field(5, ge=1, description="Largest protected value that counts as small.")
+    small_up_to: int = Field(
+        5,
+        ge=1,
+        description="Largest protected value that counts as small.",
+        json_schema_extra=looser("smaller"),
+    )
     nested_only: bool = Field(
         True,
         description=(
             "Whether only finest codes, levels of the first hierarchy and the total may be asked for, "
             "so that no two categories overlap partly."
         ),
+        json_schema_extra=looser("smaller"),
     )
     disallowed: list[list[str]] = Field(
         default_factory=list,
         description="Sets of variables that may not all stand in one question, as axes or filters.",
+        json_schema_extra=looser("sets that do not hold"),
     )
     at_most_one: list[list[str]] = Field(
         default_factory=list,
         description="Sets of variables of which a question may hold one, as axis or filter.",
+        json_schema_extra=looser("sets that are not held"),
     )
     per_area: str = Field(
         "",
@@ -65,7 +100,10 @@ class Rules(PolicyPart):
         ),
     )
     min_area_population: int = Field(
-        0, ge=0, description="Fewest records that a category of the variable `per_area` may hold."
+        0,
+        ge=0,
+        description="Fewest records that a category of the variable `per_area` may hold.",
+        json_schema_extra=looser("smaller"),
     )
 
     @model_validator(mode="after")
@@ -89,7 +127,9 @@ class Risk(PolicyPart):
 
     measure: str = Field("table-entropy", description="Name of a table-level risk measure.")
     limit: Share = Field(
-        1.0, description="Largest risk after protection at which a table is released."
+        1.0,
+        description="Largest risk after protection at which a table is released.",
+        json_schema_extra=looser("larger"),
     )
 
     @cached_property
@@ -185,15 +225,25 @@ class Audit(PolicyPart):
     attackers: list[Literal["outsider", "insider"]] = Field(
         default_factory=list,
         description="'outsider' knows what is published, 'insider' is also counted in each cell.",
+        json_schema_extra=looser("entries left out"),
     )
     min_values: int = Field(
-        2, ge=2, description="Fewest values that a cell which may be small must leave open."
+        2,
+        ge=2,
+        description="Fewest values that a cell which may be small must leave open.",
+        json_schema_extra=looser("smaller"),
     )
-    up_to: int = Field(5, ge=0, description="Cells that are certainly larger are not audited.")
+    up_to: int = Field(
+        5,
+        ge=0,
+        description="Cells that are certainly larger are not audited.",
+        json_schema_extra=looser("smaller"),
+    )
     programs: int = Field(
         20_000,
         ge=1,
         description="Most programs for the bounds of one table; one that needs more is refused.",
+        json_schema_extra=looser("larger"),
     )
 
 

@@ -31,6 +31,7 @@ from lustrum.policy.parts import (
     Risk,
     Rules,
     Weights,
+    looser,
 )
 from lustrum.protect.abilities import abilities_of
 
@@ -49,9 +50,19 @@ class MistakeAt(ValueError):  # noqa: N818 - a mistake in a policy, with the pla
 class Policy(PolicyPart):
     """All decisions of an agency about a dataset."""
 
-    dataset: str = Field("*", description="Name of the dataset, or '*' for any.")
-    title: str = Field("", description="Name of the policy, for people.")
-    notes: list[str] = Field(default_factory=list, description="Notes that go with every table.")
+    dataset: str = Field(
+        "*",
+        description="Name of the dataset, or '*' for any.",
+        json_schema_extra=looser("never"),
+    )
+    title: str = Field(
+        "", description="Name of the policy, for people.", json_schema_extra=looser("never")
+    )
+    notes: list[str] = Field(
+        default_factory=list,
+        description="Notes that go with every table.",
+        json_schema_extra=looser("never"),
+    )
     embed: list[str] = Field(
         default_factory=list,
         description="Sites that alone may show tables in frames, such as `https://news.example`; if none is "
@@ -84,6 +95,7 @@ class Policy(PolicyPart):
         description=(
             "Smallest share of ones and twos that the steps of protection must change, by their parameters."
         ),
+        json_schema_extra=looser("smaller"),
     )
     min_entropy: float = Field(
         LEAST_ENTROPY,
@@ -92,6 +104,7 @@ class Policy(PolicyPart):
         description=(
             "Fewest bits that they must leave about a true 1 or 2 to a reader who knows them, likewise."
         ),
+        json_schema_extra=looser("smaller"),
     )
     true_counts_because: str = Field(
         "",

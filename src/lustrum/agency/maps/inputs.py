@@ -257,7 +257,7 @@ def toml(settings: Mapping[str, Any]) -> str:
     [[before]]
     method = "none"
     """
-    plain = [f"{k} = {_value(v)}" for k, v in settings.items() if not _is_table(v)]
+    plain = [f"{k} = {toml_value(v)}" for k, v in settings.items() if not _is_table(v)]
     return "\n".join([*plain, *_tables(settings)])
 
 
@@ -275,7 +275,7 @@ def _tables(settings: Mapping[str, Any]) -> Iterator[str]:
         for entry in entries:
             yield ""
             yield head
-            yield from (f"{k} = {_value(v)}" for k, v in entry.items())
+            yield from (f"{k} = {toml_value(v)}" for k, v in entry.items())
 
 
 def _is_table(value: object) -> bool:
@@ -284,11 +284,12 @@ def _is_table(value: object) -> bool:
     )
 
 
-def _value(value: Any) -> str:
+def toml_value(value: Any) -> str:
+    """A value as TOML writes it."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{k} = {_value(v)}" for k, v in value.items()) + "}"
+        return "{" + ", ".join(f"{k} = {toml_value(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list | tuple):
-        return f"[{', '.join(_value(v) for v in value)}]"
+        return f"[{', '.join(toml_value(v) for v in value)}]"
     if isinstance(value, bool | str):
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, int | float):

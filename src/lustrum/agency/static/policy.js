@@ -1,12 +1,41 @@
-// Shows what a draft decides and changes while it is written. Without scripts the button "Check" does the same.
+// Keeps the form and the text of a policy in step, and shows what the draft decides while it is written.
+// Without scripts the buttons do the same.
 
 const form = document.getElementById("policy");
-const place = document.getElementById("effect");
+const [fields, text, place, short] = ["form", "text", "effect", "in-short"].map((id) => document.getElementById(id));
 let timer = 0;
 let asked = null;
 
+/** Takes the form of the server over: values where the fields are the same, else all of it. */
+function take(html) {
+  const fresh = new DOMParser().parseFromString(html, "text/html").body;
+  const ids = (root) => [...root.querySelectorAll("[name]")].map((one) => one.name + one.tagName + one.textContent).join();
+  if (ids(fresh) === ids(fields)) {
+    for (const one of fresh.querySelectorAll("[name]")) {
+      const here = form.elements[one.name];
+      if (here !== document.activeElement && here.value !== one.value) here.value = one.value;
+    }
+  } else {
+    const open = new Set([...fields.querySelectorAll("details[open]")].map((one) => one.id));
+    const known = new Set([...fields.querySelectorAll("details")].map((one) => one.id));
+    const focused = document.activeElement.id;
+    fields.replaceChildren(...fresh.childNodes);
+    for (const one of fields.querySelectorAll("details")) if (known.has(one.id)) one.open = open.has(one.id);
+    if (focused) document.getElementById(focused)?.focus();
+  }
+  dress();
+}
+
+/** A slider goes where its number is; it is no field of its own. */
+function dress() {
+  for (const one of fields.querySelectorAll("input[type=range]")) {
+    const number = document.getElementById(one.dataset.of);
+    one.hidden = false;
+    if (one !== document.activeElement) one.value = number.value || number.placeholder;
+  }
+}
+
 async function check() {
-  if (asked) asked.abort();
   asked = new AbortController();
   place.setAttribute("aria-busy", "true");
   try {
@@ -16,9 +45,16 @@ async function check() {
       body: new URLSearchParams(new FormData(form)),
       signal: asked.signal,
     });
-    const text = await answer.text();
-    if (!answer.ok) throw new Error(text);
-    place.innerHTML = text;
+    if (!answer.ok) throw new Error(await answer.text());
+    const found = await answer.json();
+    if (found.text !== undefined) {
+      if (text.value !== found.text && text !== document.activeElement) text.value = found.text;
+      take(found.form);
+      form.elements.preset.value = "";
+    }
+    place.innerHTML = found.effect;
+    short.textContent = place.firstElementChild.dataset.short;
+    short.hidden = false;
     place.removeAttribute("aria-busy");
   } catch (error) {
     if (error.name === "AbortError") return;
@@ -28,7 +64,12 @@ async function check() {
 }
 
 form.addEventListener("input", (event) => {
-  if (event.target.name !== "text" && event.target.name !== "questions") return;
+  const one = event.target;
+  if (one.type === "checkbox") return;
+  if (one.dataset.of) document.getElementById(one.dataset.of).value = one.value;
+  asked?.abort();
   clearTimeout(timer);
-  timer = setTimeout(check, 500);
+  timer = setTimeout(check, one === text || one.name === "questions" ? 500 : 120);
 });
+form.querySelector(".plain-check").hidden = true;
+dress();

@@ -8,11 +8,12 @@ from typing import Annotated, Any, TypeVar
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request
+from fastapi.responses import JSONResponse
 
 from lustrum.answer import TableService
 from lustrum.model import Dataset, Hierarchy, Level, Variable
 from lustrum.model.search_text import words_of
-from lustrum.server.http.errors import documented
+from lustrum.server.http.errors import documented, not_found
 from lustrum.server.schemas import (
     Categories,
     CategoryOut,
@@ -111,6 +112,30 @@ def router(service: TableService) -> APIRouter:
             categories=[CategoryOut(code=c.code, label=c.label) for c in page],
             total=len(published),
             next=following,
+        )
+
+    @routes.get(
+        "/datasets/{name}/variables/{variable}/shapes",
+        summary="Shapes of categories for maps",
+        response_class=JSONResponse,
+        responses=documented(400, 404, 422, 429, 500, 503),
+    )
+    def shapes(
+        name: str,
+        variable: str,
+        request: Request,
+        level: Annotated[str, Query(description="Name of a level; the finest if empty.")] = "",
+    ) -> dict[str, Any]:
+        """TopoJSON with the codes of tables as ids. Coordinates are those of a drawing, north above."""
+        only(request, "level")
+        dataset = find(service, name).dataset
+        described = dataset.variable(variable)
+        found = next((g for g in dataset.maps if g.variable == variable), None)
+        if found is None:
+            raise not_found(f"The variable {variable!r} of {name!r} has no map.")
+        categories = described.level(level).categories if level else described.finest
+        return found.topology(
+            {c.code: (c.label, [described.codes[m] for m in c.members]) for c in categories}
         )
 
     return routes

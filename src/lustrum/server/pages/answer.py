@@ -30,11 +30,11 @@ from lustrum.server.service.served_dataset import find
 from lustrum.server.table_view import titles
 from lustrum.server.table_view.arrange import Arrangement, arrange
 from lustrum.server.table_view.chart import draw
-from lustrum.server.table_view.controls import controls
+from lustrum.server.table_view.controls import WITHIN, controls
 from lustrum.server.table_view.figures import Signs
 from lustrum.server.table_view.gauge import gauge, steps, sum_views
 from lustrum.server.table_view.layout import grid
-from lustrum.server.table_view.map import draw_map
+from lustrum.server.table_view.map import Map, draw_map
 from lustrum.server.table_view.percentages import SHARES, sums
 from lustrum.server.urls import display, forms
 from lustrum.server.urls.display import TableView
@@ -128,7 +128,8 @@ def answer_values(
         chart=draw(drawn, signs) if drawn is not None else None,
         narrow=shown.width <= MOST_BESIDE,
         controls=controls(table, shown, page, answer.mapped),
-        map=draw_map(table, dataset, signs) if view.form == "map" else None,
+        maps=_maps(answer, table, signs) if view.form == "map" else [],
+        shapes=_shapes(answer) if view.form == "map" else "",
         captions=_captions(table),
         picture_name=titles.file_name(answer.query, view.form, view.show).replace(".", "-"),
         off=_off(table, signs),
@@ -173,11 +174,29 @@ def answer_values(
     )
 
 
+def _maps(answer: ServedAnswer, table: Arrangement, signs: Signs) -> list[Map]:
+    """The map of a table, and the second one that was asked for, in the same classes."""
+    view, dataset = table.view, answer.snapshot.dataset
+    layer = dict(view.layer) | {v: code for v, code in view.against if v in dict(view.layer)}
+    other = arrange(table.release, view.but(layer=tuple(layer.items())), answer.mapped)
+    if other.view.layer == view.layer:
+        return [draw_map(table, dataset, signs)]
+    return [draw_map(table, dataset, signs, other), draw_map(other, dataset, signs, table)]
+
+
+def _shapes(answer: ServedAnswer) -> str:
+    """Where the shapes of a map are; nothing where they belong to own groups."""
+    axis = next(a for a in answer.query.by if a.variable == answer.mapped)
+    place = f"/api/v1/datasets/{answer.query.dataset}/variables/{axis.variable}/shapes"
+    return "" if axis.groups else f"{place}?level={axis.level}" if axis.level else place
+
+
 def _captions(table: Arrangement) -> list[str]:
     """What the figures are, where they are not plain numbers."""
     said: list[str] = []
     if table.view.derived:
-        said.append(SHARES[table.view.show])
+        of_places = {} if table.view.form != "map" else WITHIN
+        said.append(of_places.get(table.view.show, SHARES[table.view.show]))
     release = table.release
     if release.label and not release.statistics and release.unit and not table.view.relative:
         said.append(say("Unit: {unit}", unit=release.unit))

@@ -5,6 +5,7 @@ Every row is a button of one plain form, so that each choice is an address; the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -18,8 +19,13 @@ from lustrum.server.service.served_dataset import ServedDataset
 MOST_ROWS = 300
 """So many rows stand on a page at once; of a larger tree one branch is open."""
 
+MOST_OF_NAME = 80
+"""So long may the name of a group be."""
+
 ACTS = ("tick", "untick", "take", "leave", "join", "part", "clear")
 """What a button does: tick or untick a category, or all that are found; make or part a group; untick all."""
+
+_NUMBERED = re.compile(r"(?P<low>\d+)(?:\D+(?P<high>\d+))?(?P<rest>\D*)")
 
 PARAMETERS = ("tree", "find", "under", "named", *ACTS)
 Pairs = Sequence[tuple[str, str]]
@@ -53,6 +59,7 @@ class Tree:
     chosen: bool
     groups: tuple[str, ...]
     grouping: bool
+    suggested: str
     fields: tuple[tuple[str, str], ...]
 
 
@@ -113,6 +120,7 @@ def tree(served: ServedDataset, query: TableQuery, about: Pairs, fields: Pairs) 
         bool(branch.codes or branch.groups),
         tuple(group.label for group in branch.groups),
         branch.kind == "codes" and not served.rules.nested_only,
+        branch.suggested(),
         (*fields, *((name, value) for name, value in own if value)),
     )
 
@@ -282,6 +290,20 @@ class _Branch:
             return say("All are shown.") if self.kind == "codes" else say("Everybody is counted.")
         return say("{some:,} of {size:,} chosen", some=len(self.codes), size=len(self.leaves))
 
+    def suggested(self) -> str:
+        """A name for a group of what is ticked: ``15 to 64`` of ages side by side, else all of them."""
+        labels = [str(current().say(self.variable.category(code).label)) for code in self.codes]
+        place = [c.code for c in self.leaves]
+        at = [place.index(code) for code in self.codes if code in place]
+        name = ", ".join(labels)
+        if len(at) == len(labels) > 1 and at == list(range(at[0], at[0] + len(at))):
+            first, last = _NUMBERED.fullmatch(labels[0]), _NUMBERED.fullmatch(labels[-1])
+            if first and last:
+                high = last["high"] or ("" if last["rest"].strip() else last["low"])
+                said = say("{low} to {high}", low=first["low"], high=high) if high else first["low"]
+                name = f"{current().say(said)}{last['rest']}"
+        return name if len(name) <= MOST_OF_NAME else ""
+
     def matches(self, wanted: str) -> tuple[list[Category], str]:
         """The categories that a range, a list or words mean, and why there are none."""
         try:
@@ -381,7 +403,7 @@ class _Branch:
         if not self.codes:
             raise QueryError(say("Tick the categories of the group first."))
         members = sorted(self._members(self.codes))
-        group = Group(name[:80], tuple(self.variable.codes[m] for m in members))
+        group = Group(name[:MOST_OF_NAME], tuple(self.variable.codes[m] for m in members))
         return self._grouped((*self.groups, group))
 
     def _grouped(self, groups: tuple[Group, ...]) -> TableQuery:

@@ -152,6 +152,7 @@ def fitting(view: TableView, query: TableQuery) -> TableView:
         view,
         pivot=tuple(pair for pair in view.pivot if pair[0] in there),
         layer=tuple(pair for pair in view.layer if pair[0] in there),
+        against=tuple(pair for pair in view.against if pair[0] in there),
         sort=view.sort if named <= there | plain else "",
     )
 

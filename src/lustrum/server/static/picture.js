@@ -82,7 +82,7 @@ export function picture(figure) {
     const copy = dressed(part, size.width, size.height);
     copy.setAttribute("x", 16);
     copy.setAttribute("y", (y += 12));
-    copy.setAttribute("overflow", "visible");
+    copy.setAttribute("overflow", part.matches(".zoomed") ? "hidden" : "visible");
     whole.append(copy);
     y += size.height;
   }

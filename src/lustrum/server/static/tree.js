@@ -3,7 +3,7 @@
 
 let pending = []; // what was pressed since the page came that stands here
 let opened = new Set();
-let about, anchor, soon, looking, fresh;
+let about, anchor, soon, looking, fresh, naming;
 let typed = { text: "", at: 0 };
 
 const form = () => document.querySelector("#tree form");
@@ -66,16 +66,29 @@ function act(name, value, more = []) {
   document.dispatchEvent(new CustomEvent("lustrum:go", { detail: address(pending, again) }));
 }
 
-function tick(one, wide) {
-  if (fixed(one)) return;
-  const on = !ticked(one);
+const depth = (one) => (one?.parentElement.closest("li") ? 1 + depth(one.parentElement.closest("li")) : 0);
+
+/** The rows from one to another, of the rung of the first. */
+function span(from, to) {
   const all = rows();
-  const [from, to] = [all.findIndex((other) => code(other) === anchor), all.indexOf(one)].sort((a, b) => a - b);
-  const some = wide && from >= 0 ? all.slice(from, to + 1).filter((other) => !fixed(other)) : [one];
+  const ends = [all.indexOf(from), all.indexOf(to)].sort((a, b) => a - b);
+  return all.slice(ends[0], ends[1] + 1).filter((other) => depth(other) === depth(from) && !fixed(other));
+}
+
+/** Ticks or unticks the rows from one to another. */
+function sweep(from, to, on) {
+  const some = span(from, to).filter((other) => ticked(other) !== on);
+  anchor = code(to);
+  if (!some.length) return;
   some.forEach((other) => mark(other, on));
-  anchor = code(one);
   const acts = some.map((other) => [on ? "tick" : "untick", code(other)]);
   act(...acts[0], acts.slice(1));
+}
+
+function tick(one, wide) {
+  if (fixed(one)) return;
+  const from = wide && rows().find((other) => code(other) === anchor);
+  sweep(from || one, one, !ticked(one));
 }
 
 /** Other rows of the same tree: those that are found, or an open branch. */
@@ -123,6 +136,39 @@ function letters(one, key, stamp) {
   focus(order.find((other) => other.getAttribute("aria-label").toLowerCase().startsWith(typed.text.toLowerCase())));
 }
 
+/** To another row; with the Shift key what lies between is ticked, so that it can become a group. */
+function walk(one, to, wide) {
+  if (to && wide) sweep(one, to, true);
+  focus(to);
+}
+
+// A selection is dragged over the rows with a mouse or pen; a finger scrolls.
+let from;
+let over;
+const under = (event) => event.target.closest?.("#tree [role=treeitem]");
+const light = () => {
+  for (const one of document.querySelectorAll("#tree .over")) one.classList.remove("over");
+  if (over) for (const one of span(from, over)) one.classList.add("over");
+};
+document.addEventListener("pointerdown", (event) => {
+  const one = event.pointerType !== "touch" && event.button === 0 && !event.target.closest(".twist") && under(event);
+  [from, over] = [one && !fixed(one) ? one : undefined, undefined];
+});
+document.addEventListener("pointermove", (event) => {
+  const one = from && under(event);
+  if (!one || (one === from && !over) || one === over) return;
+  over = one;
+  light();
+});
+document.addEventListener("pointerup", () => {
+  if (!over) return (from = undefined);
+  const ends = [from, over];
+  from = over = undefined;
+  light();
+  naming = true;
+  sweep(...ends, true);
+});
+
 document.addEventListener("keydown", (event) => {
   if (event.target.matches?.("#tree-find, #tree-join") && event.key === "Enter") {
     event.preventDefault();
@@ -135,8 +181,8 @@ document.addEventListener("keydown", (event) => {
   const at = all.indexOf(one);
   const expanded = one.getAttribute("aria-expanded");
   const ways = {
-    ArrowDown: () => focus(all[at + 1]),
-    ArrowUp: () => focus(all[at - 1]),
+    ArrowDown: () => walk(one, all[at + 1], event.shiftKey),
+    ArrowUp: () => walk(one, all[at - 1], event.shiftKey),
     Home: () => focus(all[0]),
     End: () => focus(all.at(-1)),
     ArrowRight: () => (expanded === "false" ? fold(one, true) : expanded && focus(all[at + 1])),
@@ -184,6 +230,8 @@ document.addEventListener("lustrum:page", () => {
   dress();
 });
 document.addEventListener("lustrum:step", () => {
+  if (naming) document.querySelector("#tree-join")?.select(); // Enter makes the group of what was dragged over
+  naming = false;
   if (!fresh) return;
   fresh = false;
   document.querySelector("#tree li[tabindex='0']")?.focus({ preventScroll: true });

@@ -32,6 +32,9 @@ _PLACES = (
     ("layers", say("in separate parts")),
 )
 _NAMES = (("labels", say("Labels")), ("codes", say("Codes")), ("both", say("Codes and labels")))
+WITHIN = {"row-percent": say("Share within each area"), "row-rate": say("Per 1,000 of each area")}
+"""What shares of rows are called where each row is a place of a map."""
+
 _FORMS = (("table", say("Table")), ("chart", say("Chart")), ("map", say("Map")))
 _CLASSES = (("quantile", say("of equal number")), ("natural", say("by natural breaks")))
 _CHARTS = {
@@ -132,6 +135,7 @@ def controls(table: Arrangement, grid: Grid, page: str, mapped: str | None = Non
     if view.form == "chart" and len(table.axes) > 2:
         further.append(_select("scale", say("Scale of small charts"), _SCALES, view.scale))
     if view.form == "map":
+        layers += [_against(table, position, n) for n, position in enumerate(placing.layers)]
         further.append(_select("classes", say("Classes"), _CLASSES, view.classes))
     return Controls(
         action=parts.path,
@@ -153,7 +157,7 @@ def controls(table: Arrangement, grid: Grid, page: str, mapped: str | None = Non
         pages=tuple(_pages(view, grid, page)),
         everything=view.but(page=None).address(page) if grid.pages > 1 else "",
         plain=TableView(form=view.form).address(page),
-        changed=view.but(layer=view.layer if view.form != "map" else ())
+        changed=view.but(layer=view.layer if view.form != "map" else (), against=())
         != TableView(form=view.form),
         sorts={
             key: _cycled(view, key, page)
@@ -201,11 +205,7 @@ def _offered(table: Arrangement) -> list[tuple[str, str]]:
         "difference": compared,
         "index": compared,
     }
-    within = {
-        "whole-percent": say("Share of all {units}", units=table.release.unit),
-        "row-percent": say("Share within each area"),
-        "row-rate": say("Per 1,000 of each area"),
-    }
+    within = {"whole-percent": say("Share of all {units}", units=table.release.unit), **WITHIN}
     words = within if table.view.form == "map" else {"whole-percent": within["whole-percent"]}
     offered: list[tuple[str, str]] = [
         (v, words.get(v, t)) for v, t in _SHOWN if there.get(v, True) or v == table.view.show
@@ -238,6 +238,21 @@ def _layer(table: Arrangement, position: int, n: int) -> Select:
     options += [(f"{axis.name}:{c.code}", named(c, table.view.names)) for c in axis.categories]
     here = "" if chosen is None else f"{axis.name}:{chosen}"
     return _select("layer", axis.label, options, here, f"view-layer-{n + 1}")
+
+
+def _against(table: Arrangement, position: int, n: int) -> Select:
+    """Of which category a second map is drawn beside the first."""
+    axis = table.axes[position]
+    chosen, shown = dict(table.view.against).get(axis.name), dict(table.view.layer).get(axis.name)
+    options: list[tuple[str, str]] = [("", say("No other map"))]
+    options += [
+        (f"{axis.name}:{c.code}", say("Beside it: {category}", category=named(c, table.view.names)))
+        for c in axis.categories
+        if c.code != shown
+    ]
+    label = say("{variable} of a second map", variable=axis.label)
+    here = "" if chosen is None else f"{axis.name}:{chosen}"
+    return _select("against", label, options, here, f"view-against-{n + 1}")
 
 
 def _sorts(table: Arrangement) -> list[tuple[str, str]]:

@@ -54,17 +54,26 @@ class Map:
     source: str
 
 
-def draw_map(table: Arrangement, dataset: Dataset, signs: Signs = ENGLISH_SIGNS) -> Map:
-    """The map of a table that :func:`arrange` has turned for one."""
+def draw_map(
+    table: Arrangement,
+    dataset: Dataset,
+    signs: Signs = ENGLISH_SIGNS,
+    beside: Arrangement | None = None,
+) -> Map:
+    """The map of a table that :func:`arrange` turned for one, in the same classes as the table beside it."""
     assert table.inner is not None
     axis = table.axes[table.inner]
     geography = next(g for g in dataset.maps if g.variable == axis.name)
     finest = dataset.variable(axis.name).codes
     pen = Pen(table, signs, None)
-    rows = sorted(line.row for line in table.lines if not table.total_rows[line.row])
-    known = [row for row in rows if pen.known((0, row, 0))]
+    rows, known = _rows(table, pen)
     values = [pen.value((0, row, 0)) for row in known]
-    classes = classed(values, table.view.classes, table.typical_margin)
+    both, margin = list(values), table.typical_margin
+    if beside is not None:
+        other = Pen(beside, signs, None)
+        both += [other.value((0, row, 0)) for row in _rows(beside, other)[1]]
+        margin = max(margin, beside.typical_margin)
+    classes = classed(both, table.view.classes, margin)
     counts = [classes.shade(value) for value in values]
     shapes, missing = [], []
     for row in rows:
@@ -92,6 +101,12 @@ def draw_map(table: Arrangement, dataset: Dataset, signs: Signs = ENGLISH_SIGNS)
         remarks=tuple(_remarks(table, pen, missing)),
         source=geography.label,
     )
+
+
+def _rows(table: Arrangement, pen: Pen) -> tuple[list[int], list[int]]:
+    """The rows of places, and those with a figure."""
+    rows = sorted(line.row for line in table.lines if not table.total_rows[line.row])
+    return rows, [row for row in rows if pen.known((0, row, 0))]
 
 
 def _remarks(table: Arrangement, pen: Pen, missing: Sequence[str]) -> list[str]:

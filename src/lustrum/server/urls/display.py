@@ -12,6 +12,7 @@ published values::
 ``pivot``     ``variable:rows``, ``variable:columns`` or ``variable:layers``; once for a variable, the outer
               ones first
 ``layer``     ``variable:code``: only this category of a variable that stands in the layers
+``against``   of a map: a second map of this category, in the same shades
 ``sort``      ``label``, ``value`` or a column such as ``sex:2``; a minus sign in front turns the order round
 ``fold``      a block of rows such as ``region:1``, of which only the totals are shown; once for each
 ``empty``     ``hide`` leaves out the rows that hold nothing but published zeros
@@ -66,7 +67,7 @@ _WORDS = {
 }
 """What each parameter may say; the first stands if it is absent."""
 
-PARAMETERS = (*_WORDS, "pivot", "layer", "fold", "sort", "page")
+PARAMETERS = (*_WORDS, "pivot", "layer", "against", "fold", "sort", "page")
 Pairs = tuple[tuple[str, str], ...]
 
 
@@ -78,6 +79,7 @@ class TableView:
     show: str = "counts"
     pivot: Pairs = ()
     layer: Pairs = ()
+    against: Pairs = ()
     fold: tuple[str, ...] = ()
     sort: str = ""
     empty: str = "show"
@@ -126,6 +128,7 @@ class TableView:
         pairs = [(name, value) for name, value in said if value != _WORDS[name][0]]
         pairs += [("pivot", f"{variable}:{zone}") for variable, zone in self.pivot]
         pairs += [("layer", f"{variable}:{code}") for variable, code in self.layer]
+        pairs += [("against", f"{variable}:{code}") for variable, code in self.against]
         pairs += [("fold", key) for key in self.fold]
         if self.sort:
             pairs.append(("sort", self.sort))
@@ -149,7 +152,7 @@ def read(pairs: Iterable[tuple[str, str]]) -> tuple[TableView, list[tuple[str, s
     """
     rest: list[tuple[str, str]] = []
     said: dict[str, str] = {}
-    several: dict[str, list[tuple[str, str]]] = {"pivot": [], "layer": []}
+    several: dict[str, list[tuple[str, str]]] = {"pivot": [], "layer": [], "against": []}
     folds: list[str] = []
     asked = (*forms.PARAMETERS, *forms.CHOICES)
     for given, value in pairs:
@@ -208,6 +211,7 @@ def read(pairs: Iterable[tuple[str, str]]) -> tuple[TableView, list[tuple[str, s
         **view_fields,
         pivot=tuple(several["pivot"]),
         layer=tuple(several["layer"]),
+        against=tuple(several["against"]),
         fold=tuple(dict.fromkeys(folds)),
     )
     return view, rest
