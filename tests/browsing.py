@@ -106,3 +106,63 @@ def axe_complaints(
     )
     page.evaluate(_PUT_BACK)
     return [(c["impact"], c["id"], [n["html"][:200] for n in c["nodes"]][:3]) for c in complaints]
+
+
+# Boxes of words are compared, and no pixels: letters are drawn in another way on another machine.
+_LAYOUT = """() => {
+  const faults = new Set();
+  const texts = [];
+  const look = (one) => getComputedStyle(one);
+  const above = (one) => (one === document.body ? [] : [one, ...above(one.parentElement)]);
+  /** Whether a box is shown inside all around it: yes, cut off, or later, when somebody scrolls. */
+  const seen = (box, around) => {
+    for (const one of around) {
+      const { overflowX, overflowY, clipPath } = look(one);
+      if (clipPath === "inset(50%)") return "later"; // for screen readers alone
+      const room = one.getBoundingClientRect();
+      const out = [
+        [overflowX, box.left < room.left - 1 || box.right > room.right + 1],
+        [overflowY, box.top < room.top - 1 || box.bottom > room.bottom + 1],
+      ].filter(([how, far]) => far && how !== "visible");
+      if (out.length) return out.every(([how]) => ["hidden", "clip"].includes(how)) ? "cut" : "later";
+    }
+    return "yes";
+  };
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    const element = node.parentElement;
+    const words = node.textContent.trim().slice(0, 40);
+    if (!words || element.closest("title, desc, script, select")) continue;
+    if (!element.checkVisibility({ visibilityProperty: true, opacityProperty: true })) continue;
+    const around = above(element);
+    const moves = around.some((one) => ["fixed", "sticky"].includes(look(one).position));
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    for (const box of range.getClientRects()) {
+      if (box.width < 1 || box.height < 1) continue;
+      const how = seen(box, around);
+      if (how === "cut") faults.add(`cut: ${words}`);
+      if (how !== "later" && !moves) texts.push([words, element, box]);
+    }
+  }
+  texts.sort((a, b) => a[2].top - b[2].top);
+  texts.forEach(([words, element, a], place) => {
+    for (const [other, beside, b] of texts.slice(place + 1)) {
+      if (b.top >= a.bottom) break;
+      const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+      const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+      if (wide > 2 && high > 5 && element !== beside) faults.add(`${words} over ${other}`);
+    }
+  });
+  if (document.documentElement.scrollWidth > innerWidth) faults.add("the page is too wide");
+  return [...faults];
+}"""
+
+
+def layout_faults(page: Page) -> list[str]:
+    """Words on a page that are cut off, words over other words, and a page wider than its window.
+
+    What scrolls inside its frame is not cut off.
+    """
+    faults: list[str] = page.evaluate(_LAYOUT)
+    return faults

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from browsing import expect, visit
+from browsing import expect, layout_faults, visit
 
 if TYPE_CHECKING:
     from fastapi.testclient import TestClient
@@ -68,6 +68,45 @@ def test_no_word_of_a_picture_is_cut_or_covered(browser: Browser, live: str, kin
         assert "Protected. " in words
         shares = ("Percentages of each", "Share within each")
         assert any(said in words for said in shares) == ("percent" in KINDS[kind])
+
+
+STATES = {
+    "workspace": "/datasets/demo?q=foreign",
+    "tree": "/datasets/demo?by=age:ten-year&by=sex&tree=codes:age&find=10-59",
+    "refusal": "/datasets/demo?by=area&by=age&by=occupation&by=education",
+    "wide table": "/datasets/demo?by=education&by=occupation&totals=on&show=row-percent&names=both",
+    "small charts": "/datasets/demo?by=age:ten-year&by=sex&by=area:district&as=chart",
+    "all areas": "/datasets/demo?by=area&totals=on&as=map",
+    "German": "/de/datasets/demo?by=education&by=sex&as=chart",
+    "French maps": "/fr/datasets/demo?by=area:district&by=sex&as=map&show=row-percent&against=sex:2",
+    "about": "/datasets/demo/about",
+    "protection": "/protection",
+    "frame": "/datasets/demo/embed?by=age&by=sex&as=chart",
+    **{name: f"/datasets/demo?{question}" for name, question in KINDS.items()},
+}
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_no_words_on_a_page_are_cut_or_cover_others(
+    browser: Browser, live: str, state: str
+) -> None:
+    with visit(browser, live) as page:
+        page.goto(STATES[state])
+        for width in (1440, 768, 390):
+            page.set_viewport_size({"width": width, "height": 900})
+            assert layout_faults(page) == [], width
+
+
+def test_words_that_are_cut_or_covered_are_found(browser: Browser, live: str) -> None:
+    with visit(browser, live) as page:
+        page.goto(STATES["workspace"])
+        assert layout_faults(page) == []
+        for style, fault in (
+            ("margin-bottom: -1.2em", " over "),
+            ("overflow: hidden; width: 3em; white-space: nowrap", "cut: "),
+        ):
+            page.locator("h1").evaluate("(one, style) => { one.style.cssText = style; }", style)
+            assert any(fault in found for found in layout_faults(page))
 
 
 def test_maps_are_zoomed_by_buttons_keys_and_drags_and_show_the_same_part(

@@ -120,7 +120,11 @@ def _variables(number: int) -> str:
 
 def _words(method: PolicyMethod) -> str:
     parameters = method.spec.to_mapping()
-    said = ", ".join(f"{k} {v}" for k, v in parameters.items() if k != "method")
+    said = ", ".join(
+        f"{key.replace('_', ' ')} {_said(value)}"
+        for key, value in parameters.items()
+        if key != "method" and value not in ([], {}, None)
+    )
     return f"{method.method} ({said})" if said else method.method
 
 

@@ -5,6 +5,7 @@ const form = document.getElementById("policy");
 const [fields, text, place, short] = ["form", "text", "effect", "in-short"].map((id) => document.getElementById(id));
 let timer = 0;
 let asked = null;
+let written = null; // the field that somebody wrote in last, which is left as it is
 
 /** Takes the form of the server over: values where the fields are the same, else all of it. */
 function take(html) {
@@ -13,7 +14,7 @@ function take(html) {
   if (ids(fresh) === ids(fields)) {
     for (const one of fresh.querySelectorAll("[name]")) {
       const here = form.elements[one.name];
-      if (here !== document.activeElement && here.value !== one.value) here.value = one.value;
+      if (here !== written && here.value !== one.value) here.value = one.value;
     }
   } else {
     const open = new Set([...fields.querySelectorAll("details[open]")].map((one) => one.id));
@@ -48,7 +49,7 @@ async function check() {
     if (!answer.ok) throw new Error(await answer.text());
     const found = await answer.json();
     if (found.text !== undefined) {
-      if (text.value !== found.text && text !== document.activeElement) text.value = found.text;
+      if (text.value !== found.text && text !== written) text.value = found.text;
       take(found.form);
       form.elements.preset.value = "";
     }
@@ -67,6 +68,7 @@ form.addEventListener("input", (event) => {
   const one = event.target;
   if (one.type === "checkbox") return;
   if (one.dataset.of) document.getElementById(one.dataset.of).value = one.value;
+  written = one.dataset.of ? document.getElementById(one.dataset.of) : one;
   asked?.abort();
   clearTimeout(timer);
   timer = setTimeout(check, one === text || one.name === "questions" ? 500 : 120);
