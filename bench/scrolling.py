@@ -1,4 +1,4 @@
-"""A very long table in a real browser: how long it takes to appear, and whether scrolling ever waits.
+"""Pages in a real browser: from a choice to new numbers, and whether scrolling a very long table ever waits.
 
     python bench/scrolling.py [--data FOLDER]
 
@@ -6,16 +6,21 @@ Serves the demo census from FOLDER (made if missing) and opens a table of about 
 Chromium, first as the page shows it, then with all rows at once. It scrolls down by a notch of the wheel with
 every frame, and prints how many frames there were, the longest one and how many took more than
 50 ms. The same number of empty frames shows what the machine itself does.
+
+Before that it makes choices in the workspace, each a question that nobody asked before, and prints the time
+until the frame with the new numbers: wall, CPU of the server, and tasks of the page. It says the load.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+from statistics import median
 
 from parts.figures import record
 from playwright.sync_api import Page, sync_playwright
@@ -39,6 +44,60 @@ FRAMES = """async ([move, step]) => {
   }
   return gaps;
 }"""
+
+
+CHOICES = {
+    "another district": [f"by=age&by=sex&totals=on&where=area:1-{n:02}" for n in range(1, 9)],
+    "another variable": [
+        f"by=age&by={name}&totals=on" for name in ("citizenship", "employment", "region")
+    ],
+    "a chart": [f"by=age&by=sex&as=chart&where=household_size:{n}" for n in range(1, 6)],
+    "a map": [f"by=area:district&by=sex&as=map&where=household_size:{n}" for n in range(1, 6)],
+}
+CHOOSE = """async (to) => {
+  const began = performance.now();
+  await new Promise((done) => {
+    const frame = () => requestAnimationFrame(() => requestAnimationFrame(done));
+    document.addEventListener("lustrum:page", frame, { once: true });
+    document.dispatchEvent(new CustomEvent("lustrum:go", { detail: to }));
+  });
+  return performance.now() - began;
+}"""
+
+
+def choose(page: Page, address: str, server: int) -> None:
+    """Time choices in the workspace; the first of each kind, which loads scripts, is not counted."""
+    page.goto(f"{address}/datasets/demo")
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable")
+
+    def tasks() -> float:
+        metrics = session.send("Performance.getMetrics")["metrics"]
+        return next(float(one["value"]) for one in metrics if one["name"] == "TaskDuration")
+
+    for name, questions in CHOICES.items():
+        walls, served, drawn = [], [], []
+        for question in questions:
+            before = seconds_of(server), tasks()
+            walls.append(page.evaluate(CHOOSE, f"/datasets/demo?{question}"))
+            served.append(1000 * (seconds_of(server) - before[0]))
+            drawn.append(1000 * (tasks() - before[1]))
+        figures = {
+            "wall (ms)": median(walls[1:]),
+            "worst (ms)": max(walls[1:]),
+            "CPU of the server (ms)": median(served[1:]),
+            "tasks of the page (ms)": median(drawn[1:]),
+        }
+        load = f"{os.getloadavg()[0]:.1f}"
+        record("From a choice to new numbers", {"choice": name, **figures, "load": load})
+
+
+def seconds_of(process: int) -> float:
+    """CPU seconds of a process and those below it."""
+    below = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    words = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    own = (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+    return own + sum(seconds_of(int(one)) for one in below)
 
 
 def measure(page: Page, address: str, name: str) -> None:
@@ -96,6 +155,7 @@ def look(data: Path, port: int, chromium: str) -> int:
                 except Exception:  # it does not listen yet
                     pass
                 time.sleep(1)
+            choose(page, address, server.pid)
             measure(page, address + TABLE, "first page of rows")
             measure(page, f"{address}{TABLE}&page=all", "all rows")
             browser.close()
