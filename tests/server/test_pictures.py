@@ -101,11 +101,11 @@ def test_words_that_are_cut_or_covered_are_found(browser: Browser, live: str) ->
     with visit(browser, live) as page:
         page.goto(STATES["workspace"])
         assert layout_faults(page) == []
-        for style, fault in (
-            ("margin-bottom: -1.2em", " over "),
-            ("overflow: hidden; width: 3em; white-space: nowrap", "cut: "),
+        for place, style, fault in (
+            ("#source", "position: relative; top: -1.5em", " over "),
+            ("h1", "overflow: hidden; width: 3em; white-space: nowrap", "cut: "),
         ):
-            page.locator("h1").evaluate("(one, style) => { one.style.cssText = style; }", style)
+            page.locator(place).evaluate("(one, style) => { one.style.cssText = style; }", style)
             assert any(fault in found for found in layout_faults(page))
 
 
