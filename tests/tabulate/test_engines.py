@@ -52,7 +52,7 @@ from tabulate.worlds import (
     worlds,
 )
 
-INGEST = import_module("lustrum.tabulate.ingest")  # the package shows the function of that name
+PARQUET = import_module("lustrum.tabulate.parquet")
 
 
 @contextmanager
@@ -63,7 +63,7 @@ def engines(
     dataset = world.dataset
     with (
         tempfile.TemporaryDirectory() as folder,
-        patch.object(INGEST, "BATCH", batch),
+        patch.object(PARQUET, "BATCH", batch),
         patch.object(kernel, "BLOCK", block),
         patch.object(kernel, "WIDE_BLOCK", 2 * block),
         patch.object(plan, "ZONE", min(block, 3)),

@@ -32,7 +32,7 @@ from lustrum.tabulate import (
 )
 from tabulate.worlds import SECRET
 
-INGEST = import_module("lustrum.tabulate.ingest")
+PARQUET = import_module("lustrum.tabulate.parquet")
 HEAD = "id,area,sex,income,w\n"
 GOOD = HEAD + "1,N,f,10.50,1.5\n2,S,m,20,2\n3,S,f,30.1,0\n"
 # A number that stands in the files and must stand in no message.
@@ -234,7 +234,7 @@ def test_an_unknown_code_is_quoted_with_its_place_and_the_near_ones(tmp_path: Pa
 def test_rows_are_numbered_through_all_batches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(INGEST, "BATCH", 2)
+    monkeypatch.setattr(PARQUET, "BATCH", 2)
     columns = {"area": ["N", "N", "S", "S", "X", "N"], "id": list(range(6))}
     frame = pq.read_table(parquet(tmp_path, columns).path)
     assert "The frame, column 'area', row 5:" in refused(FrameSource(frame), tmp_path)
@@ -424,7 +424,7 @@ def test_codes_must_be_texts_or_whole_numbers(codes: pa.Array, tmp_path: Path) -
 def test_record_ids_must_differ_and_both_rows_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(INGEST, "BATCH", 2)
+    monkeypatch.setattr(PARQUET, "BATCH", 2)
     for ids in (["7", PRIVATE, "8", "9", PRIVATE], [7, int(PRIVATE), 8, 9, int(PRIVATE)]):
         frame = pq.read_table(parquet(tmp_path, {"id": ids}).path)
         message = refused(FrameSource(frame, "The register"), tmp_path)
@@ -557,7 +557,7 @@ def _empty(path: Path) -> None:
 def test_a_file_that_changes_while_it_is_read_is_refused(
     ending: str, change: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(INGEST, "BATCH", 2048)
+    monkeypatch.setattr(PARQUET, "BATCH", 2048)
     rows = 20_000
     path = tmp_path / f"town.{ending}"
     if ending == "csv":

@@ -24,7 +24,7 @@ from lustrum.tabulate.keys import record_keys
 from lustrum.tabulate.store.digest import Digest
 from tabulate.worlds import SECRET
 
-INGEST = import_module("lustrum.tabulate.ingest")
+PARQUET = import_module("lustrum.tabulate.parquet")
 ROWS = 5000
 AREAS = ["N", "S", "é", "a,b", ' "x" ', "017", "17", "unknown"]
 MUNICIPALITIES = [f"{i:03d}" for i in range(300)]
@@ -155,7 +155,7 @@ def as_queried(sql: str) -> list[pa.Table]:
     with duckdb.connect(config={"threads": 2}) as connection:
         return [
             pa.Table.from_batches([batch])
-            for batch in connection.sql(sql).to_arrow_reader(INGEST.BATCH)
+            for batch in connection.sql(sql).to_arrow_reader(PARQUET.BATCH)
         ]
 
 
@@ -244,7 +244,7 @@ def same(source: Source, batches: list[pa.Table], dataset: Dataset, root: Path) 
 
 @pytest.fixture(params=[1 << 20, 2048, 700], ids="batches of {}".format)
 def batch(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(INGEST, "BATCH", request.param)
+    monkeypatch.setattr(PARQUET, "BATCH", request.param)
     return int(request.param)
 
 

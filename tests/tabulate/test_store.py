@@ -20,7 +20,7 @@ from lustrum.model import Axis, Dataset, DatasetError, DescriptionError, IngestE
 from lustrum.tabulate import FileSource, FrameEngine, FrameSource, Secret, Store, ingest
 from tabulate.worlds import SECRET
 
-INGEST = import_module("lustrum.tabulate.ingest")
+PARQUET = import_module("lustrum.tabulate.parquet")
 STORE = import_module("lustrum.tabulate.store.folder")
 DESCRIPTION: dict[str, Any] = {
     "dataset": {"name": "town", "record_id": "id"},
@@ -54,7 +54,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     """A store with 10 records of a town; later ones come in batches of 4."""
     store = Store(tmp_path / "store")
     ingest(FrameSource(frame(10)), DATASET, store, secret=SECRET)
-    monkeypatch.setattr(INGEST, "BATCH", 4)
+    monkeypatch.setattr(PARQUET, "BATCH", 4)
     return store
 
 
@@ -142,7 +142,7 @@ import pyarrow as pa
 sys.path.insert(0, sys.argv[3])
 from tabulate.test_store import DATASET, SECRET, frame
 from lustrum.tabulate import FrameSource, Store, ingest
-import_module("lustrum.tabulate.ingest").BATCH = 4
+import_module("lustrum.tabulate.parquet").BATCH = 4
 def progress(done, total):
     if done >= int(sys.argv[2]):
         os.kill(os.getpid(), signal.SIGKILL)

@@ -73,7 +73,7 @@ def test_the_rows_of_a_repeated_record_id_are_named_across_batches_and_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(UNIQUE, "ROOM", 16)
-    monkeypatch.setattr(import_module("lustrum.tabulate.ingest"), "BATCH", 10)
+    monkeypatch.setattr(import_module("lustrum.tabulate.parquet"), "BATCH", 10)
     dataset = described("town", {"area": "N"}, head={"record_id": "id"})
     store = Store(tmp_path / "store")
 
