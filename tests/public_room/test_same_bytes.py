@@ -15,7 +15,7 @@ from lustrum.protect.population.agency import true_counts
 from lustrum.protect.population.measure import public_report
 from lustrum.protect.population.method import PopulationResult, ProtectedPopulation
 from lustrum.protect.population.public import PublicReport
-from lustrum.protect.population.search.layout import plan_tables
+from lustrum.protect.population.search.plan import plan_tables
 from lustrum.publish.bundles.write import pack_bundle
 from protect.population.worlds import KEY, cells_of, town
 

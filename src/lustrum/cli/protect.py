@@ -55,6 +55,7 @@ def protect_dataset(
     new_series: bool = False,
     measure_again: bool = False,
     workers: int | None = None,
+    processes: int = 1,
 ) -> MadeBundle | ProvenBundle:
     """Make the bundle of a dataset; by default in the data folder, with the agency's folder beside it.
 
@@ -90,6 +91,8 @@ def protect_dataset(
                 "A population with a proof continues no release; leave out --previous, --never-published and "
                 "--new-series."
             )
+        if processes > 1:
+            raise InputError("A population with a proof has no blocks; leave out --processes.")
         with progress_bars(console) as progress:
             made = make_proven_bundle(
                 store,
@@ -138,6 +141,7 @@ def protect_dataset(
             progress=progress,
             accept=None if never_published else accept,
             new_series=new_series,
+            processes=processes,
         )
         history.record(memory, bundle.digest, begins=never_published)
         record_act(data, "protect", name, bundle.digest)

@@ -56,6 +56,7 @@ class Dataset:
     description: str = ""
     record_id: str | None = None
     population: str | None = None
+    blocks: str | None = None
     identifiers: tuple[str, ...] = ()
     maps: tuple[Geography, ...] = field(default=(), repr=False, compare=False)
     language: str = "en"
@@ -91,6 +92,8 @@ class Dataset:
                     "list it in 'identifiers'."
                 )
         _check_related(self.measures)
+        if self.blocks is not None:
+            _check_blocks(self.blocks, self._variables)
 
     @property
     def id_columns(self) -> tuple[str, ...]:
@@ -204,6 +207,7 @@ class Dataset:
             description=_text(head, "description", "[dataset]", ""),
             record_id=_optional_text(head, "record_id", "[dataset]"),
             population=population,
+            blocks=_optional_text(head, "blocks", "[dataset]"),
             identifiers=tuple(_texts(head.get("identifiers", ()), "[dataset], identifiers")),
             variables=variables,
             measures=tuple(_measure(m) for m in _tables(description, "measures")),
@@ -248,6 +252,7 @@ _HEAD_KEYS = (
     "description",
     "record_id",
     "population",
+    "blocks",
     "identifiers",
     "language",
 )
@@ -354,6 +359,20 @@ def _measure(raw: Mapping[str, Any]) -> Measure:
         parts=tuple(_texts(raw.get("parts", ()), f"{where}, parts")),
         earlier=_optional_text(raw, "earlier", where),
     )
+
+
+def _check_blocks(blocks: str, variables: Mapping[str, Variable]) -> None:
+    """Blocks are the categories of a variable or of one of its levels."""
+    name, colon, level = blocks.partition(":")
+    if name not in variables:
+        raise DescriptionError(
+            f"[dataset]: blocks = {blocks!r} names no variable; {choices(name, variables)}."
+        )
+    levels = [known.name for known in variables[name].levels]
+    if colon and level not in levels:
+        raise DescriptionError(
+            f"[dataset]: blocks = {blocks!r} names no level of {name!r}; {choices(level, levels)}."
+        )
 
 
 def _check_related(measures: Sequence[Measure]) -> None:

@@ -74,7 +74,7 @@ def kept_files(root: Path, part: str) -> Iterator[Path]:
         return
     for path in (root / part, *sorted((root / part).rglob("*"))):
         inside = path.relative_to(root / part).parts
-        beside = path.name == SEARCH_STATE or path.name.endswith(("-wal", "-shm"))
+        beside = path.name.startswith(SEARCH_STATE) or path.name.endswith(("-wal", "-shm"))
         if any(name.startswith(".") for name in inside) or beside:
             continue
         if path.is_file():

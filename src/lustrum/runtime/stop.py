@@ -137,6 +137,22 @@ def reporting_progress(listener: Callable[[str, float], None]) -> Iterator[None]
         _listening.reset(token)
 
 
+@contextmanager
+def one_part(done: int, parts: int) -> Iterator[None]:
+    """Progress of code that runs inside is that of one of several equal parts, of which so many are done.
+
+    >>> with reporting_progress(lambda step, share: print(step, share)), one_part(1, 2):
+    ...     report_progress("protecting", 0.5)
+    protecting 0.75
+    """
+    outer = _listening.get()
+    if outer is None:
+        yield
+        return
+    with reporting_progress(lambda step, share: outer.say(step, (done + share) / parts)):
+        yield
+
+
 def report_progress(step: str, share: float) -> None:
     """Report how far the work is, if anybody listens."""
     listening = _listening.get()

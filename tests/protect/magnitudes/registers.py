@@ -14,7 +14,8 @@ from lustrum.model.records import Records
 from lustrum.protect.magnitudes.carriers import Carried, KeptPlaces, carried_by
 from lustrum.protect.magnitudes.method import MagnitudeResult, ProtectedMagnitudes
 from lustrum.protect.magnitudes.units import families_of, units_of
-from lustrum.protect.population.search.layout import TablePlan, plan_tables
+from lustrum.protect.population.search.layout import TablePlan
+from lustrum.protect.population.search.plan import plan_tables
 from lustrum.protect.population.start import cell_numbers
 from lustrum.sensitivity import Background
 from lustrum.sensitivity.background import NOTHING

@@ -27,7 +27,7 @@ from lustrum.protect.magnitudes.check import audit_contributors
 from lustrum.protect.magnitudes.kernels import carry
 from lustrum.protect.magnitudes.method import MagnitudeResult, ProtectedMagnitudes
 from lustrum.protect.population.method import PopulationResult, ProtectedPopulation
-from lustrum.protect.population.search.layout import plan_tables
+from lustrum.protect.population.search.plan import plan_tables
 from lustrum.protect.population.start import cell_numbers
 from lustrum.protect.population.support import Support
 from lustrum.runtime.stop import Stopped, reporting_progress, stopping

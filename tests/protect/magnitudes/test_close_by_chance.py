@@ -21,7 +21,7 @@ from lustrum.audit.contribution import candidates
 from lustrum.model.finest import FinestCells
 from lustrum.protect.magnitudes.carriers import carried_by
 from lustrum.protect.magnitudes.factors import needed_factors
-from lustrum.protect.population.search.layout import plan_tables
+from lustrum.protect.population.search.plan import plan_tables
 from lustrum.protect.population.support import Support
 from magnitude_registers import register
 

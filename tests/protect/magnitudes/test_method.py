@@ -18,7 +18,7 @@ from lustrum.protect.magnitudes.check import audit_contributors
 from lustrum.protect.magnitudes.method import MagnitudeResult, ProtectedMagnitudes
 from lustrum.protect.magnitudes.search import rank_cells
 from lustrum.protect.magnitudes.units import families_of, record_shares, units_of
-from lustrum.protect.population.search.layout import plan_tables
+from lustrum.protect.population.search.plan import plan_tables
 from lustrum.sensitivity import Background, PPercent
 from lustrum.tabulate import FrameEngine, RecordsEngine, read_description, records_of
 from magnitude_registers import register

@@ -13,7 +13,8 @@ from lustrum.protect.population import public
 from lustrum.protect.population.method import ProtectedPopulation
 from lustrum.protect.population.prepare import prepare
 from lustrum.protect.population.search import run as runs
-from lustrum.protect.population.search.layout import KINDS, plan_tables
+from lustrum.protect.population.search.layout import KINDS
+from lustrum.protect.population.search.plan import plan_tables
 from lustrum.protect.population.search.run import (
     SearchProblem,
     SearchState,

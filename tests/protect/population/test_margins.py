@@ -213,9 +213,9 @@ def test_no_controlled_error_is_beyond_ten_bases(mean: float) -> None:
 def test_large_errors_that_are_left_are_said(
     census: FinestCells, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lustrum.protect.population.method._END", 1)
-    monkeypatch.setattr("lustrum.protect.population.method._END_WALK", 0)
-    monkeypatch.setattr("lustrum.protect.population.method.LARGEST", 1)
+    monkeypatch.setattr("lustrum.protect.population.schedule._END", 1)
+    monkeypatch.setattr("lustrum.protect.population.schedule._END_WALK", 0)
+    monkeypatch.setattr("lustrum.protect.population.schedule.LARGEST", 1)
     monkeypatch.setattr("lustrum.protect.population.measure.LARGEST", 1)
     result = ProtectedPopulation(sweeps=1, extra_tables=0).protect(census, KEY)
     error = result.agency.over()["largest"]

@@ -47,7 +47,7 @@ from lustrum.protect.population.public import (
     stated_search,
 )
 from lustrum.protect.population.readers import KnownTotals
-from lustrum.protect.population.search.layout import plan_tables
+from lustrum.protect.population.search.plan import plan_tables
 from lustrum.protect.population.support import Support
 from protect.population.worlds import KEY, cells_of, dense, town
 

@@ -22,11 +22,13 @@ from lustrum.protect.population.method import ProtectedPopulation
 from lustrum.protect.population.prepare import prepare
 from lustrum.protect.population.public import SEARCH
 from lustrum.protect.population.search import forces as forces_module
-from lustrum.protect.population.search import lanes, layout, run
+from lustrum.protect.population.search import lanes, run
+from lustrum.protect.population.search import plan as planned
 from lustrum.protect.population.search.forces import set_forces
-from lustrum.protect.population.search.layout import KINDS, TablePlan, plan_tables
+from lustrum.protect.population.search.layout import KINDS, TablePlan
 from lustrum.protect.population.search.levels import controlled_levels, dependents, find_level
 from lustrum.protect.population.search.moves import fourth_cell
+from lustrum.protect.population.search.plan import plan_tables
 from lustrum.protect.population.search.run import (
     SearchedPopulation,
     SearchProblem,
@@ -286,7 +288,7 @@ def test_what_decides_the_bytes_of_a_large_search_belongs_to_its_version() -> No
 
     limits = (
         *(large_errors._TRIED, large_errors._STEPS, large_errors._MANY_CELLS),
-        *(large_errors._NEAR, moves._FARTHEST, sweep._FRESH, stages._REACH, layout._MOST_CELLS),
+        *(large_errors._NEAR, moves._FARTHEST, sweep._FRESH, stages._REACH, planned._MOST_CELLS),
     )
     assert (SEARCH, *limits) == (10, 10000, 4, 1 << 24, 32, 4, 16, 4096, 2**31)
 
@@ -552,9 +554,9 @@ def test_tables_that_cannot_be_controlled_are_refused(monkeypatch: pytest.Monkey
     with pytest.raises(InputError, match="No variable of the dataset has two codes"):
         plan_tables(Dataset.from_mapping(single))
     cells = plan_tables(town((4, 3)), 2).cells
-    monkeypatch.setattr(layout, "_MOST_CELLS", cells + 1)
+    monkeypatch.setattr(planned, "_MOST_CELLS", cells + 1)
     assert plan_tables(town((4, 3)), 2).cells == cells
-    monkeypatch.setattr(layout, "_MOST_CELLS", cells)
+    monkeypatch.setattr(planned, "_MOST_CELLS", cells)
     with pytest.raises(InputError, match=f"have {cells} cells; control tables of fewer variables"):
         plan_tables(town((4, 3)), 2)
 

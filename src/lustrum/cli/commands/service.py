@@ -219,6 +219,9 @@ def protect(
             help="For a population with a proof: pay for new noisy tables, in place of those that stand.",
         ),
     ] = False,
+    processes: Annotated[
+        int, typer.Option(help="How many processes work on the blocks of the description.", min=1)
+    ] = 1,
 ) -> None:
     """Make one protected population of a dataset, as a public bundle that can be served anywhere.
 
@@ -239,6 +242,7 @@ def protect(
         never_published=never_published,
         new_series=new_series,
         measure_again=measure_again,
+        processes=processes,
     )
 
 

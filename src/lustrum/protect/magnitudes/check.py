@@ -46,7 +46,7 @@ from lustrum.protect.magnitudes.kernels import (
     rank_noise,
 )
 from lustrum.protect.magnitudes.units import families_of, identities
-from lustrum.protect.population.search.layout import plan_tables
+from lustrum.protect.population.search.plan import plan_tables
 
 
 @dataclass(frozen=True)

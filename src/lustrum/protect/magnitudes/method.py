@@ -71,7 +71,8 @@ from lustrum.protect.magnitudes.units import (
     units_of,
 )
 from lustrum.protect.method import MethodSpec, Stage
-from lustrum.protect.population.search.layout import TablePlan, plan_tables
+from lustrum.protect.population.search.layout import TablePlan
+from lustrum.protect.population.search.plan import plan_tables
 from lustrum.protect.population.start import cell_numbers, derived
 from lustrum.runtime.stop import reporting_progress
 from lustrum.sensitivity import Background

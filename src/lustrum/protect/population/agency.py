@@ -6,7 +6,7 @@ It is confidential and never enters a bundle; ``repr`` shows none of it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import sqrt
 from typing import Any
 
@@ -16,12 +16,11 @@ from lustrum.model.arrays import Array, Ints
 from lustrum.model.finest import FinestCells
 from lustrum.protect.population.attributes import AttributeRisk, attribute_risks
 from lustrum.protect.population.later import ONE_IN, RememberedCells, odds_of
-from lustrum.protect.population.prepare import Prepared
+from lustrum.protect.population.prepare import Begun
 from lustrum.protect.population.readers import known_changes
 from lustrum.protect.population.search.forces import add_errors
 from lustrum.protect.population.search.layout import ControlledTable, TablePlan
 from lustrum.protect.population.search.levels import ControlledLevel
-from lustrum.protect.population.search.run import SearchedPopulation
 from lustrum.protect.population.support import Support, possible_combinations
 from lustrum.protect.population.together import Differences
 from lustrum.runtime.stop import still_working
@@ -44,6 +43,22 @@ class TableErrors:
     largest: int
     total: int
     squares: int
+
+    def __add__(self, other: TableErrors) -> TableErrors:
+        """The errors of a table of which each has other cells."""
+        occupied, squares = self.occupied + other.occupied, self.squares + other.squares
+        cells, total = self.cells + other.cells, self.total + other.total
+        return replace(
+            self,
+            cells=cells,
+            occupied=occupied,
+            mean=total / cells,
+            mean_occupied=total / max(occupied, 1),
+            root_mean_square=sqrt(squares / max(occupied, 1)),
+            largest=max(self.largest, other.largest),
+            total=total,
+            squares=squares,
+        )
 
 
 @dataclass(frozen=True)
@@ -96,6 +111,7 @@ class AgencyReport:
     showing the base that are empty in truth. ``unchanged`` and ``changed`` count cells of an earlier release
     whose records stayed the same, or did not; ``differences`` says how many of them show another number.
     ``coverage`` says how many cells of every size are within the margin of error that is stated.
+    ``blocks`` are the differences of each block, where the description divides the dataset.
     ``known_changes`` says how sure somebody who knows all changes of a cell is of its count, by the first
     number and the number of releases; ``factor`` is the largest by which choices of the search changed odds so
     far, ``moved`` how often they showed the other number, by true count.
@@ -113,6 +129,7 @@ class AgencyReport:
     changed: int = 0
     differences: Differences = _SAME
     coverage: tuple[Coverage, ...] = ()
+    blocks: tuple[Differences, ...] = ()
     known_changes: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     factor: float = 1.0
     moved: Mapping[str, float] = field(default_factory=dict)
@@ -211,24 +228,38 @@ def table_errors(table: ControlledTable, errors: Array, truth: Array) -> TableEr
     )
 
 
-_WORST = 20
+WORST = 20
+
+
+@dataclass(frozen=True)
+class ControlledErrors:
+    """The errors of controlled tables, the cells with the largest ones, and rows with a single column."""
+
+    tables: tuple[TableErrors, ...]
+    worst: tuple[WorstCell, ...]
+    single_columns: Mapping[str, int]
+
+    @classmethod
+    def of(cls, plan: TablePlan, errors: Array, truth: Array) -> ControlledErrors:
+        """Compare; ``truth`` holds the true counts of all controlled cells."""
+        return cls(
+            tuple(table_errors(t, errors, truth) for t in plan.tables),
+            _worst(plan, errors, truth),
+            _single_columns(plan, errors, truth),
+        )
 
 
 def agency_report(
     support: Support,
-    plan: TablePlan,
-    prepared: Prepared,
+    every: FinestCells,
     memory: RememberedCells,
-    searched: SearchedPopulation,
-    truth: Array,
+    controlled: ControlledErrors,
+    moves: Array,
+    begun: Begun,
     apart: Differences = _SAME,
     limit: float = 0.0,
 ) -> AgencyReport:
-    """Compare protected and true counts; ``truth`` holds the true counts of all controlled cells.
-
-    ``limit`` is ``known_changes`` of the method.
-    """
-    every = prepared.every
+    """Compare protected and true counts; ``limit`` is ``known_changes`` of the method."""
     transitions: dict[int, dict[int, int]] = {}
     for true in range(3 * support.base):
         still_working()
@@ -237,11 +268,11 @@ def agency_report(
     smallest = memory.counts == support.base
     return AgencyReport(
         base=support.base,
-        tables=tuple(table_errors(t, searched.errors, truth) for t in plan.tables),
-        worst=_worst(plan, searched.errors, truth),
+        tables=controlled.tables,
+        worst=controlled.worst,
         transitions=transitions,
         empty_share=float((every.counts[smallest] == 0).mean()) if smallest.any() else 0.0,
-        single_columns=_single_columns(plan, searched.errors, truth),
+        single_columns=controlled.single_columns,
         attributes=attribute_risks(every, memory, support.base),
         moves={
             name: int(n)
@@ -254,45 +285,30 @@ def agency_report(
                     "exchanges worked out",
                     "exchanges made",
                 ),
-                searched.moves.ravel(),
+                moves.ravel(),
                 strict=True,
             )
         },
-        unchanged=prepared.kept.unchanged,
-        changed=prepared.kept.changed,
+        unchanged=begun.unchanged,
+        changed=begun.changed,
         differences=apart,
-        known_changes=_sure(prepared, memory, transitions, support, limit),
+        known_changes=_sure(memory, transitions, support, limit) if begun.first else {},
         factor=1.0 if memory.odds is None else float(memory.odds.max(initial=1.0)),
-        moved=_moved(prepared, memory),
+        moved={str(n): moved / chosen for n, (moved, chosen) in sorted(begun.moved.items())},
     )
 
 
 def _sure(
-    prepared: Prepared,
     memory: FinestCells,
     transitions: Mapping[int, Mapping[int, int]],
     support: Support,
     limit: float,
 ) -> Mapping[str, Mapping[str, float]]:
     """What known changes tell beside a first release; later ones add no more than the limit."""
-    if prepared.kept.levels is not None:
-        return {}
     unlisted = int(possible_combinations(memory.dataset)) - len(memory)
     empty = dict(transitions[0])
     empty[0] = empty.get(0, 0) + unlisted
     return known_changes({**transitions, 0: empty}, support, limit, odds_of(ONE_IN[0], moved=True))
-
-
-def _moved(prepared: Prepared, memory: FinestCells) -> dict[str, float]:
-    """Of the cells among which the search chose, the share that shows the other number, by true count."""
-    levels, every = prepared.kept.levels, prepared.every
-    if levels is None:
-        return {}
-    chosen = prepared.problem.movable
-    moved, counts = (memory.counts != levels.number)[chosen], every.counts[chosen]
-    return {
-        str(n): float(moved[counts == n].mean()) for n in np.unique(counts[counts < 6]).tolist()
-    }
 
 
 def _single_columns(plan: TablePlan, errors: Array, truth: Array) -> dict[str, int]:
@@ -322,7 +338,7 @@ def _single_columns(plan: TablePlan, errors: Array, truth: Array) -> dict[str, i
 
 def _worst(plan: TablePlan, errors: Array, truth: Array) -> tuple[WorstCell, ...]:
     still_working()
-    wanted = min(_WORST, errors.size)
+    wanted = min(WORST, errors.size)
     size = np.abs(errors)
     # Of all cells only those are sorted that can be among the worst.
     least = np.partition(size, size.size - wanted)[size.size - wanted] if wanted else 0

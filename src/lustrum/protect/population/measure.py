@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.model import Category
+from lustrum.model import Category, Dataset
 from lustrum.model.arrays import Array, Ints
 from lustrum.model.finest import FinestCells
 from lustrum.numeric.compiled import compiled
@@ -44,8 +44,9 @@ from lustrum.protect.population.public import (
     margin_class,
     of_kind,
 )
-from lustrum.protect.population.search.layout import KINDS, TablePlan, plan_tables
+from lustrum.protect.population.search.layout import KINDS, ControlledTable, TablePlan
 from lustrum.protect.population.search.levels import controlled_levels
+from lustrum.protect.population.search.plan import plan_tables
 from lustrum.protect.population.search.run import SearchedPopulation
 from lustrum.protect.population.start import derived
 from lustrum.protect.population.support import Combinations, Support
@@ -81,6 +82,15 @@ class MeasuredTable:
     transitions: Ints
     by_size: Ints = field(default_factory=lambda: np.zeros((0, 3), dtype=np.int64))
 
+    def __add__(self, other: MeasuredTable) -> MeasuredTable:
+        """The figures of a table of which each has other cells."""
+        return MeasuredTable(
+            self.squares + other.squares,
+            self.seen + other.seen,
+            self.transitions + other.transitions,
+            np.concatenate([self.by_size, other.by_size]),
+        )
+
 
 def public_report(
     method: Mapping[str, Any],
@@ -96,27 +106,41 @@ def public_report(
     if truth is None:
         truth = true_counts(plan, every.codes, every.counts)
     kinds: dict[int, list[MeasuredTable]] = {}
-    drawn = _Drawn(plan, every, memory, support.base)
+    drawn = Drawn(plan.dataset, plan.variables, every, memory, support.base)
     for number, table in enumerate(plan.tables):
         check_stop()
         report_progress("measuring errors", 0.8 * number / len(plan.tables))
         if len(table.levels) <= plan.max_variables:
-            places = table.places().ravel()
-            groups = {level.variable: level.group_of for level in table.levels}
-            measured = drawn.figures(groups, truth[places], searched.errors[places])
+            measured = drawn.controlled(table, truth, searched.errors)
             kinds.setdefault(max(len(table.levels), 1), []).append(measured)
+    return measured_report(method, support, drawn, kinds, largest_error(plan, searched.errors), key)
+
+
+def measured_report(
+    method: Mapping[str, Any],
+    support: Support,
+    drawn: Drawn,
+    kinds: dict[int, list[MeasuredTable]],
+    largest: int,
+    key: bytes,
+) -> PublicReport:
+    """The public report, from the figures of controlled tables by their variables and from drawn tables."""
+    every, memory = drawn.every, drawn.memory
     controlled = max(kinds)
-    last = min(controlled + _BEYOND, len(plan.variables))
+    last = min(controlled + _BEYOND, len(drawn.variables))
     # Only some tables of more variables are controlled; those of still more have smaller cells and errors.
     for variables in range(controlled + 1, last + 1):
         kinds[variables] = list(drawn.tables(variables))
     grouped = {v: list(drawn.tables(v, own_group=True)) for v in kinds}
     occupied = every.counts > 0
     changed = float((memory.counts != every.counts)[occupied].mean()) if occupied.any() else 0.5
-    controlled_cells = plan.layout.cell_kind < KINDS.index("single")
-    largest = int(np.abs(searched.errors[controlled_cells]).max(initial=0))
     secret = derived(key, "public report")
     return report_of(method, support, changed, kinds, grouped, secret, largest)
+
+
+def largest_error(plan: TablePlan, errors: Array) -> int:
+    """The largest error of a controlled table; single finest cells are none."""
+    return int(np.abs(errors[plan.layout.cell_kind != KINDS.index("single")]).max(initial=0))
 
 
 def report_of(
@@ -211,33 +235,48 @@ def _within(rows: Array, share: float) -> int:
     return int(rows[order[np.searchsorted(cells, share * cells[-1])], 1])
 
 
-def coverage_of(
-    plan: TablePlan, errors: Array, truth: Array, report: PublicReport
-) -> tuple[Coverage, ...]:
-    """Measure the stated margins: for every number of variables, and every size of true counts."""
-    ends = (0, *MARGIN_ENDS)
-    counted = np.zeros((plan.max_variables + 1, len(ends), 2), dtype=np.int64)
+def coverage_row(true: Array, error: Array) -> Ints:
+    """Cells of a table that hold or show anybody: rows of a class of true counts, one of shown numbers, an
+    error, and cells."""
+    true, error = true.astype(np.int64), error.astype(np.int64)
+    seen = (true > 0) | (error != 0)
+    true, error = true[seen], error[seen]
+    far = np.abs(error)
+    reach, sizes = int(far.max(initial=0)) + 1, len(MARGIN_ENDS) + 1
+    classes = margin_class(true) * sizes + margin_class(true + error)
+    cells = np.bincount(classes * reach + far)
+    held = np.flatnonzero(cells)
+    classes, far = np.divmod(held, reach)
+    return np.stack([*np.divmod(classes, sizes), far, cells[held]], axis=1)
+
+
+def coverage_rows(plan: TablePlan, errors: Array, truth: Array) -> dict[int, Ints]:
+    """The rows of all controlled tables by up to so many variables, for each number of variables."""
+    rows: dict[int, list[Ints]] = {}
     for table in plan.tables:
-        variables = max(len(table.levels), 1)
-        if variables > plan.max_variables:
-            continue
         still_working()
         places = table.places().ravel()
-        true, error = truth[places].astype(np.int64), errors[places].astype(np.int64)
+        row = coverage_row(truth[places], errors[places])
+        rows.setdefault(max(len(table.levels), 1), []).append(row)
+    return {v: np.concatenate(many) for v, many in rows.items() if v <= plan.max_variables}
+
+
+def coverage_of(rows: Mapping[int, Ints], report: PublicReport) -> tuple[Coverage, ...]:
+    """Measure the stated margins: for every number of variables, and every size of true counts."""
+    ends = (0, *MARGIN_ENDS)
+    coverage = []
+    for variables in sorted(rows):
+        size, shown, far, cells = rows[variables].T
         margin = np.array([report.margin(variables, shown=e) for e in ends])
-        seen = (true > 0) | (error != 0)
-        true, error = true[seen], error[seen]
-        within = np.abs(error) <= margin[margin_class(true + error)]
-        for column, weights in enumerate((None, within)):
-            counted[variables, :, column] += np.bincount(
-                margin_class(true), weights, minlength=len(ends)
-            ).astype(np.int64)
-    return tuple(
-        Coverage(variables, ends[size], (*ends[1:], None)[size], int(cells), int(within))
-        for variables, sizes in enumerate(counted)
-        for size, (cells, within) in enumerate(sizes)
-        if cells
-    )
+        within = np.where(far <= margin[shown], cells, 0)
+        for number in range(len(ends)):
+            here = size == number
+            held = int(cells[here].sum())
+            if held:
+                most = (*ends[1:], None)[number]
+                kept = int(within[here].sum())
+                coverage.append(Coverage(variables, ends[number], most, held, kept))
+    return tuple(coverage)
 
 
 def _coarse_errors(
@@ -293,7 +332,7 @@ def measured_tables(
 ) -> tuple[dict[int, list[MeasuredTable]], dict[int, list[MeasuredTable]]]:
     """Figures of all tables of up to so many variables, and of drawn ones with own groups, by variables."""
     plan = plan_tables(every.dataset, max_variables, ())
-    drawn = _Drawn(plan, every, memory, base)
+    drawn = Drawn(plan.dataset, plan.variables, every, memory, base)
     kinds: dict[int, list[MeasuredTable]] = {}
     for number, table in enumerate(plan.tables):
         check_stop()
@@ -308,7 +347,8 @@ def tables_of_a_kind(
     plan: TablePlan, every: FinestCells, memory: FinestCells, base: int, variables: int
 ) -> list[MeasuredTable]:
     """Figures of tables at levels drawn for each variable, as the public report measures them."""
-    return list(_Drawn(plan, every, memory, base).tables(variables))
+    drawn = Drawn(plan.dataset, plan.variables, every, memory, base)
+    return list(drawn.tables(variables))
 
 
 @compiled
@@ -331,14 +371,21 @@ def _add_up(numbers: Any, true: Any, shown: Any, sums: Any) -> None:  # pragma: 
         sums[numbers[i], 1] += shown[i]
 
 
-class _Drawn:
+class Drawn:
     """Tables that are drawn: which ones is the same for all records and no secret."""
 
-    def __init__(self, plan: TablePlan, every: FinestCells, memory: FinestCells, base: int) -> None:
-        self.plan, self.every, self.memory, self.base = plan, every, memory, base
-        self.rows = dict(zip(plan.variables, plan.rows(), strict=True))
-        self.levels = controlled_levels(plan.dataset)
-        self.combinations = Combinations.of(plan.dataset)
+    def __init__(
+        self,
+        dataset: Dataset,
+        variables: Sequence[str],
+        every: FinestCells,
+        memory: FinestCells,
+        base: int,
+    ) -> None:
+        self.variables, self.every, self.memory, self.base = variables, every, memory, base
+        self.rows = {v.name: row for row, v in enumerate(dataset.variables)}
+        self.levels = controlled_levels(dataset)
+        self.combinations = Combinations.of(dataset)
         self._grouped: dict[int, tuple[Ints | None, list[Category]]] = {}
 
     def tables(self, variables: int, *, own_group: bool = False) -> Iterator[MeasuredTable]:
@@ -347,15 +394,21 @@ class _Drawn:
         for _ in range(_DRAWN):
             check_stop()
             report_progress("measuring errors", 0.8 if not own_group else 0.9)
-            chosen = rng.permutation(len(self.plan.variables))[:variables]
+            chosen = rng.permutation(len(self.variables))[:variables]
             groups: dict[str, Ints] = {}
-            for index, variable in enumerate(self.plan.variables[c] for c in chosen):
+            for index, variable in enumerate(self.variables[c] for c in chosen):
                 levels = self.levels[variable]
                 group_of = levels[int(rng.integers(len(levels)))].group_of
                 if own_group and index == 0:
                     group_of = rng.integers(0, 2, group_of.size)
                 groups[variable] = group_of
             yield self._measured(groups)
+
+    def controlled(self, table: ControlledTable, truth: Array, errors: Array) -> MeasuredTable:
+        """Figures of a controlled table."""
+        places = table.places().ravel()
+        groups = {level.variable: level.group_of for level in table.levels}
+        return self.figures(groups, truth[places], errors[places])
 
     def _measured(self, groups: Mapping[str, Ints]) -> MeasuredTable:
         rows = np.array([self.rows[variable] for variable in groups], dtype=np.int64)

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from math import inf
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -24,21 +23,26 @@ from lustrum.protect.abilities import Abilities, changed_by_rounding
 from lustrum.protect.entropy_left import left_between_multiples
 from lustrum.protect.method import MethodSpec
 from lustrum.protect.method import Stage as MethodStage
-from lustrum.protect.population.agency import AgencyReport, agency_report, true_counts
+from lustrum.protect.population.agency import (
+    AgencyReport,
+    ControlledErrors,
+    agency_report,
+    true_counts,
+)
+from lustrum.protect.population.blocks.divide import Division
+from lustrum.protect.population.blocks.whole import LocalRunner, WholePopulation, protected_by
+from lustrum.protect.population.blocks.work import IMPOSSIBLE, Whole
 from lustrum.protect.population.later import RememberedCells
-from lustrum.protect.population.measure import coverage_of, public_report
-from lustrum.protect.population.prepare import prepare
+from lustrum.protect.population.measure import coverage_of, coverage_rows, public_report
+from lustrum.protect.population.prepare import Prepared, prepare
 from lustrum.protect.population.public import (
-    FEW_SWEEPS,
-    LARGEST,
-    SEARCH_OF_MANY_CODES,
     PublicReport,
     search_version,
 )
 from lustrum.protect.population.readers import base_needed, known_totals, left_to
-from lustrum.protect.population.search.layout import plan_tables
+from lustrum.protect.population.schedule import Schedule
 from lustrum.protect.population.search.run import search
-from lustrum.protect.population.search.stages import ErrorCost, Stage
+from lustrum.protect.population.search.stages import Stage
 from lustrum.protect.population.start import derived
 from lustrum.protect.population.state import StateFile
 from lustrum.protect.population.support import Support
@@ -49,20 +53,6 @@ Progress = Callable[[str, float], None]
 
 _MENDS = 4
 """How many bases are tried before a policy that demands mending is refused."""
-_WALLS = ((10_000, 0.003), (50_000, 0.002), (200_000, 0.002), (1_000_000, 0.002))
-"""How steeply costs rise beyond the largest error aimed at, and temperatures: what is mended at little cost is
-mended first."""
-_REPAIR = 0.25
-"""How many more sweeps over the few cells that still lie in a large error there are for every sweep."""
-_WALK = 1500
-"""How many moves a walk makes at most to take the last large errors away."""
-_LOST = 3.0
-"""An exchange is given up when its first tables cost so many temperatures too much."""
-_WALL = 50_000
-"""How steeply costs rise in the last stages of few sweeps."""
-_END, _END_SHARE, _END_WALK = 16, 1 / 16, 400
-"""How many more sweeps there are at most until no error is large, each over about this share of all cells at
-most, and how many moves a walk makes for those that are left."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -239,6 +229,7 @@ class ProtectedPopulation(MethodSpec):
         state: Path | None = None,
         held: Words | None = None,
         new_series: bool = False,
+        processes: int = 1,
     ) -> PopulationResult:
         """Protect the finest cells of a dataset; all chance comes from the key and the record keys.
 
@@ -249,15 +240,53 @@ class ProtectedPopulation(MethodSpec):
 
         A release is refused if so many records changed that readers of both are right about them more often
         than ``change_odds``. With ``new_series`` readers may know which records changed, and it is made.
+        ``processes`` is how many work on blocks side by side, where the description names some.
         """
         if len(key) < 16:
             raise InputError("The key of a protected population must have at least 16 bytes.")
         if not cells.possible.all():
-            raise InputError("A record has a combination that the description says cannot exist.")
+            raise InputError(IMPOSSIBLE)
+
+        def make(spec: ProtectedPopulation) -> PopulationResult:
+            return spec._protect(cells, key, previous, state, held, processes)
+
+        return self._checked(make, previous, progress, new_series)
+
+    def protect_blocks(
+        self,
+        dataset: Dataset,
+        key: bytes,
+        work: Callable[[Whole], WholePopulation],
+        *,
+        previous: FinestCells | None = None,
+        progress: Progress | None = None,
+        new_series: bool = False,
+    ) -> PopulationResult:
+        """Protect the blocks of a dataset where its records are; ``work`` has it done, on a cluster."""
+
+        def make(spec: ProtectedPopulation) -> PopulationResult:
+            return spec._of_blocks(work(Whole(spec, dataset, key)))
+
+        return self._checked(make, previous, progress, new_series)
+
+    def _of_blocks(self, made: WholePopulation) -> PopulationResult:
+        return PopulationResult(
+            made.cells, self._stated(made.public, made.true), made.agency, made.memory
+        )
+
+    def _checked(
+        self,
+        make: Callable[[ProtectedPopulation], PopulationResult],
+        previous: FinestCells | None,
+        progress: Progress | None,
+        new_series: bool,
+    ) -> PopulationResult:
+        """What is made, if it leaves readers as little as the policy demands."""
         with nullcontext() if progress is None else reporting_progress(progress):
-            result = self._held_to_readers(cells, key, previous, state, held)
+            result = self._held_to_readers(make, previous is None)
         if not new_series:
-            self._require_hidden_changes(result.agency.differences)
+            for apart in (result.agency.differences, *result.agency.blocks):
+                self._require_hidden_changes(apart)
         return result
 
     def _require_hidden_changes(self, apart: Differences) -> None:
@@ -274,18 +303,13 @@ class ProtectedPopulation(MethodSpec):
             )
 
     def _held_to_readers(
-        self,
-        cells: FinestCells,
-        key: bytes,
-        previous: FinestCells | None,
-        state: Path | None,
-        held: Words | None,
+        self, make: Callable[[ProtectedPopulation], PopulationResult], is_first: bool
     ) -> PopulationResult:
         """Protect, and refuse or take a larger base if too few counts are left to people of a cell."""
         needed = base_needed(self.coalition, self.min_left)
-        larger = self.if_fewer == "larger-base" and previous is None
+        larger = self.if_fewer == "larger-base" and is_first
         if self.if_fewer == "report":
-            return self._protect(cells, key, previous, state, held)
+            return make(self)
         if self.base < needed and not larger:
             raise InputError(
                 f"A cell that shows 0 leaves {max(self.base - self.coalition, 0)} counts to {self.coalition} "
@@ -293,7 +317,7 @@ class ProtectedPopulation(MethodSpec):
             )
         spec = replace(self, base=max(self.base, needed))
         for _ in range(_MENDS):
-            result = spec._protect(cells, key, previous, state, held)
+            result = make(spec)
             left = left_to(
                 result.cells, result.public.support, result.public.known, self.coalition
             ).fewer_than(self.min_left)
@@ -314,9 +338,70 @@ class ProtectedPopulation(MethodSpec):
         previous: FinestCells | None,
         state: Path | None,
         held: Words | None,
+        processes: int,
     ) -> PopulationResult:
+        if Division.of(cells.dataset) is not None:
+            whole = Whole(self, cells.dataset, key)
+            runner = LocalRunner(whole, cells, previous, held, state, processes)
+            return self._of_blocks(protected_by(runner, whole, previous))
+        if processes > 1:
+            raise InputError(
+                "Several processes work on blocks, and the description names none; write for instance "
+                'blocks = "area:region" in [dataset], or leave --processes out.'
+            )
         stages = self._stages(cells)
         still_working()
+        prepared = self.prepared(cells, key, previous, held)
+        file = (
+            None
+            if state is None
+            else StateFile(state, key, self.to_mapping(), cells, previous, held)
+        )
+        plan = stages[-1].plan
+        searched = search(
+            prepared.problem,
+            stages,
+            int.from_bytes(derived(key, "search")[:8], "big"),
+            resume=None if file is None else file.load(),
+            keep=None if file is None else file.keep,
+        )
+        # The search needs most memory, so that what does not wait for it comes after it all the same.
+        report_progress("measuring errors", 0.0)
+        truth = true_counts(plan, prepared.every.codes, prepared.every.counts)
+        still_working()
+        numbers = prepared.numbers(searched.up)
+        memory = prepared.memory(numbers)
+        seen = memory.counts > 0
+        shown = FinestCells(memory.dataset, memory.codes[:, seen], memory.counts[seen])
+        support = replace(self.support, wide=memory.wide)
+        still_working()
+        public, agency = side_by_side(
+            lambda: public_report(
+                self.to_mapping(), support, plan, prepared.every, memory, searched, key, truth
+            ),
+            lambda: agency_report(
+                support,
+                prepared.every,
+                memory,
+                ControlledErrors.of(plan, searched.errors, truth),
+                searched.moves,
+                prepared.begun(numbers),
+                differences(previous, memory, self.base),
+                self.known_changes,
+            ),
+        )
+        rows = coverage_rows(plan, searched.errors, truth)
+        agency = replace(agency, coverage=coverage_of(rows, public))
+        report_progress("measuring errors", 1.0)
+        result = PopulationResult(shown, self._stated(public, cells), agency, memory)
+        if file is not None:
+            file.remove()
+        return result
+
+    def prepared(
+        self, cells: FinestCells, key: bytes, previous: FinestCells | None, held: Words | None
+    ) -> Prepared:
+        """What the search begins with: which cells may show which numbers, and where each starts."""
         prepared = prepare(
             cells,
             key,
@@ -336,54 +421,15 @@ class ProtectedPopulation(MethodSpec):
                 "their own to a cell learns what it held: no limit 'known_changes' holds. Move all cells, or "
                 "state known_changes = 0."
             )
-        file = (
-            None
-            if state is None
-            else StateFile(state, key, self.to_mapping(), cells, previous, held)
-        )
-        plan = stages[-1].plan
-        searched = search(
-            prepared.problem,
-            stages,
-            int.from_bytes(derived(key, "search")[:8], "big"),
-            resume=None if file is None else file.load(),
-            keep=None if file is None else file.keep,
-        )
-        # The search needs most memory, so that what does not wait for it comes after it all the same.
-        report_progress("measuring errors", 0.0)
-        truth = true_counts(plan, prepared.every.codes, prepared.every.counts)
-        still_working()
-        memory = prepared.memory(prepared.numbers(searched.up))
-        seen = memory.counts > 0
-        shown = FinestCells(memory.dataset, memory.codes[:, seen], memory.counts[seen])
-        support = replace(self.support, wide=memory.wide)
-        still_working()
-        public, agency = side_by_side(
-            lambda: public_report(
-                self.to_mapping(), support, plan, prepared.every, memory, searched, key, truth
-            ),
-            lambda: agency_report(
-                support,
-                plan,
-                prepared,
-                memory,
-                searched,
-                truth,
-                differences(previous, memory, self.base),
-                self.known_changes,
-            ),
-        )
-        agency = replace(agency, coverage=coverage_of(plan, searched.errors, truth, public))
-        report_progress("measuring errors", 1.0)
-        public = replace(
+        return prepared
+
+    def _stated(self, public: PublicReport, cells: FinestCells) -> PublicReport:
+        """The public report with exact totals that are public elsewhere, and the version of the search."""
+        return replace(
             public,
             known=known_totals(cells, self.known_totals),
             search=self._search_version(cells.dataset),
         )
-        result = PopulationResult(shown, public, agency, memory)
-        if file is not None:
-            file.remove()
-        return result
 
     def _search_version(self, dataset: Dataset) -> int:
         """The version of the search for a dataset; it follows from the description, never from the records."""
@@ -391,124 +437,17 @@ class ProtectedPopulation(MethodSpec):
         return search_version(self.sweeps, most_codes, self.sparse_siblings)
 
     def _stages(self, cells: FinestCells) -> tuple[Stage, ...]:
-        """Tables at finest levels, all tables, then large errors: with many sweeps by ever steeper costs."""
-        dataset = cells.dataset
-        finest = plan_tables(dataset, self.max_variables, self.tables, finest_only=True)
-        still_working()
-        every = plan_tables(
-            dataset, self.max_variables, self.tables, extra_tables=self.extra_tables
-        )
+        """The stages of the search."""
+        return self.schedule.stages(cells.dataset)
 
-        # Costs were tuned for base 3; errors grow with the base.
-        def cost(quadratic: float, quartic: float, steep: float = 0, beyond: int = 0) -> ErrorCost:
-            return ErrorCost.scaled(quadratic, quartic, steep, beyond, self.base)
-
-        weight = self.own_weight
-        first, second = cost(200, 1), cost(200, 1, 200, 7)
-        extra = cost(12, 0, 100, 8)
-
-        def steep_costs(steep: float, beyond: int, extra: ErrorCost) -> tuple[ErrorCost, ...]:
-            finest = cost(200, 1, steep, beyond)
-            return cost(20, 0, steep, beyond), finest, weight * finest, extra
-
-        many = self.sweeps > FEW_SWEEPS
-        # With few sweeps there is no time to look far.
-        near = 4 if many else max(2, self.sweeps - 4)
-        mend: tuple[Stage, ...] = tuple(
-            Stage(
-                every,
-                max(1, self.sweeps // 12),
-                heat,
-                heat,
-                steep_costs(steep, 10, cost(12, 0)),
-                near=near,
-            )
-            for steep, heat in _WALLS
-        )
-        large = max(1, round(10 * self.base / 3))
-        repair = Stage(
-            every,
-            max(1, int(_REPAIR * self.sweeps)),
-            0.002,
-            0.002,
-            mend[-1].costs,
-            beyond=large,
-            near=16,
-            rings=32,
-            most=1 / 16,
-            slack=inf,
-            walk=_WALK,
-        )
-        if many:
-            # What the walk spoils elsewhere is mended by a last sweep, which makes no large errors again.
-            mend = (*mend, repair, mend[-1], replace(repair, sweeps=1))
-        else:
-            large = max(1, round(9 * self.base / 3))
-            steeper = steep_costs(50_000, 9, extra)
-            mend = (Stage(every, self.sweeps // 4, 0.003, 0.002, steeper, beyond=large, near=near),)
-        stages = (
-            Stage(
-                finest,
-                max(1, self.sweeps // 3),
-                0.12 if many else 0.03,
-                0.06 if many else 0.03,
-                (cost(50, 1), first, weight * first, extra),
-                lost=_LOST,
-                near=2,
-            ),
-            Stage(
-                every,
-                max(1, 5 * self.sweeps // 6),
-                0.03,
-                0.004,
-                (cost(20, 0, 200, 7), second, weight * second, extra),
-                lost=_LOST,
-                near=near,
-            ),
-            *(stage for stage in mend if stage.sweeps),
-        )
-        return (*stages, self._to_the_end(stages[-1], max(len(v.codes) for v in dataset.variables)))
-
-    def _to_the_end(self, last: Stage, most_codes: int) -> Stage:
-        """Go on over cells in large errors until none is left, by counted sweeps.
-
-        A move changes a thousand table cells. An error that is left in one of them costs less than the move
-        would in all the others, unless a steep wall stands behind it.
-        """
-        if search_version(self.sweeps, most_codes) == SEARCH_OF_MANY_CODES:
-            finest = ErrorCost.scaled(200, 1, _WALL, 9, self.base)
-            coarser, extra = (ErrorCost.scaled(q, 0, _WALL, 9, self.base) for q in (20, 12))
-            costs: tuple[ErrorCost, ...] = coarser, finest, self.own_weight * finest, extra
-            return Stage(
-                last.plan,
-                _END,
-                0.002,
-                0.002,
-                costs,
-                beyond=max(1, round(10 * self.base / 3)),
-                near=16,
-                rings=32,
-                most=_END_SHARE,
-                slack=inf,
-                walk=_END_WALK,
-                to_the_end=True,
-            )
-        wall = ErrorCost.scaled(0, 0, _WALL, 27, self.base)
-        costs = tuple(
-            cost
-            if cost.steep >= wall.steep
-            else replace(cost, steep=wall.steep, beyond=wall.beyond)
-            for cost in last.costs
-        )
-        return Stage(
-            last.plan,
-            _END,
-            0.002,
-            0.002,
-            costs,
-            beyond=LARGEST * self.base,
-            near=4,
-            most=_END_SHARE,
-            walk=_END_WALK,
-            to_the_end=True,
+    @property
+    def schedule(self) -> Schedule:
+        """What the search does with these parameters."""
+        return Schedule(
+            self.base,
+            self.sweeps,
+            self.max_variables,
+            self.tables,
+            self.own_weight,
+            self.extra_tables,
         )

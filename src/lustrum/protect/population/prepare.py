@@ -17,6 +17,7 @@ empty ones, and the search may not undo that: tables are closest where it shows 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
@@ -54,6 +55,20 @@ from lustrum.protect.population.start import (
 from lustrum.runtime.stop import check_stop, report_progress, still_working
 
 
+@dataclass(frozen=True)
+class Begun:
+    """What a release began with: whether it is the first one, and cells of the one before whose records stayed
+    or changed.
+
+    ``moved`` says of how many cells of a count the search moved how many, where it chose among drawn ones.
+    """
+
+    first: bool
+    unchanged: int
+    changed: int
+    moved: Mapping[int, tuple[int, int]]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Prepared:
     """All cells that hold or may show somebody, which are fixed, and which the search may move."""
@@ -69,6 +84,16 @@ class Prepared:
         shown = self.shown.copy()
         shown[self.problem.movable] = self.problem.low + self.problem.step * up
         return shown
+
+    def begun(self, shown: Ints) -> Begun:
+        """What the release began with, once it is known what its cells show."""
+        levels, moved = self.kept.levels, {}
+        if levels is not None:
+            chosen = self.problem.movable
+            other, counts = (shown != levels.number)[chosen], self.every.counts[chosen]
+            for n in np.unique(counts[counts < _COUNTED]).tolist():
+                moved[n] = int(other[counts == n].sum()), int((counts == n).sum())
+        return Begun(levels is None, self.kept.unchanged, self.kept.changed, moved)
 
     def memory(self, shown: Ints) -> RememberedCells:
         """What all cells show, and how they follow later changes."""
@@ -215,6 +240,8 @@ def _start_groups(
         raise InputError("The memory of the earlier release does not belong to these records.")
 
 
+_COUNTED = 6
+"""Of smaller true counts the agency's report says how many cells the search moved."""
 CANDIDATES = 4
 """Candidates among the empty cells for each that must show somebody."""
 _SIBLINGS = 6

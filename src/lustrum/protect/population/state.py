@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from lustrum.model import InputError
-from lustrum.model.arrays import Words
+from lustrum.model.arrays import Array, Words
 from lustrum.model.finest import FinestCells
 from lustrum.protect.population.later import RememberedCells
 from lustrum.protect.population.public import SEARCH
@@ -37,6 +37,7 @@ class StateFile:
         cells: FinestCells,
         previous: FinestCells | None,
         held: Words | None = None,
+        shared_errors: Array | None = None,
     ) -> None:
         self._path = path
         digest = hmac.new(key, f"lustrum population state {SEARCH}".encode(), hashlib.sha256)
@@ -55,6 +56,8 @@ class StateFile:
                     digest.update(np.ascontiguousarray(array).tobytes())
         if held is not None:
             digest.update(b"held" + np.sort(held).tobytes())
+        if shared_errors is not None:
+            digest.update(b"shared" + shared_errors.tobytes())
         self._digest = digest.digest()
 
     def load(self) -> SearchState | None:

@@ -41,6 +41,7 @@ from lustrum.publish.bundles.memory import (
     sums_path,
     write_memory,
 )
+from lustrum.publish.bundles.on_spark import made_on_spark
 from lustrum.publish.bundles.people import (
     People,
     SamePeople,
@@ -170,6 +171,7 @@ def make_bundle(
     progress: Progress | None = None,
     accept: Callable[[str], None] | None = None,
     new_series: bool = False,
+    processes: int = 1,
 ) -> MadeBundle:
     """Protect a dataset once and write its public bundle.
 
@@ -178,7 +180,8 @@ def make_bundle(
     there. ``previous`` is the memory of an earlier release of the same people, from which this one goes on;
     ``replaced`` that of one from which it does not, and which readers may hold nevertheless. ``accept`` is
     given the digest before anything is written, and raises if the release may not be made. With
-    ``new_series`` readers may know which records changed since the release before.
+    ``new_series`` readers may know which records changed since the release before. ``processes`` is how many
+    work on the blocks that a description names.
     """
     decided = read_policy(policy)
     spec = population_of(decided, str(policy))
@@ -186,10 +189,6 @@ def make_bundle(
         previous.require_same_method(spec.to_mapping())
     report = progress or (lambda _step, _share: None)
     engine = opened(store, name, workers)
-    with reporting_progress(report):
-        cells = finest_cells(engine)
-    if previous is not None and engine.dataset.record_id is None:
-        _require_same_records(previous, cells)
     people = People.of(store, engine)
     matches = [] if people is None else same_people(store, people)
     if people is not None:
@@ -197,18 +196,33 @@ def make_bundle(
     key = store.secret_of(engine.secret).derive(f"lustrum protected population {name}")
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    before = None if previous is None else previous.cells
+    there = None
+    if decided.magnitudes is None and decided.weights is None:
+        there = made_on_spark(engine, spec, key, before, report, new_series)
+    if there is None:
+        with reporting_progress(report):
+            cells = finest_cells(engine)
+    else:
+        cells = there[1]
+    if previous is not None and engine.dataset.record_id is None:
+        _require_same_records(previous, cells)
     behind = _one_by_one(engine, decided, cells)
     sums = _SumsOf.policy(decided, behind, store.secret_of(engine.secret))
     held = None if sums is None else sums.held(cells, spec)
-    result = spec.protect(
-        cells,
-        key,
-        previous=None if previous is None else previous.cells,
-        progress=report,
-        state=None if folder is None else folder / SEARCH_STATE,
-        **({} if held is None else {"held": held}),
-        **({"new_series": True} if new_series and _takes(spec, "new_series") else {}),
-    )
+    if there is not None:
+        result = there[0]
+    else:
+        result = spec.protect(
+            cells,
+            key,
+            previous=before,
+            progress=report,
+            state=None if folder is None else folder / SEARCH_STATE,
+            **({} if held is None else {"held": held}),
+            **({"new_series": True} if new_series and _takes(spec, "new_series") else {}),
+            **({"processes": processes} if processes > 1 and _takes(spec, "processes") else {}),
+        )
     earlier = None if previous is None else previous.sums
     magnitudes = None if sums is None else sums.protected(result.cells, earlier, report)
     if previous is not None and magnitudes is not None and earlier is None:

@@ -138,25 +138,7 @@ class RemoteColumns:
 
     def positions(self, variable: Variable, column: pa.ChunkedArray) -> Indices:
         """The positions of groups' codes in the code list; a code that is not in it is an error."""
-        texts = column.combine_chunks().cast(pa.string())
-        index = pc.index_in(texts, value_set=pa.array(variable.codes, pa.string()))
-        empty = np.asarray(pc.is_null(texts))
-        positions = np.asarray(pc.fill_null(index, -1), dtype=np.intp).copy()
-        if variable.missing is not None:
-            positions[empty] = variable.codes.index(variable.missing)
-        wrong = np.flatnonzero(positions < 0)
-        if wrong.size:
-            where = f"{self.source}, column {variable.name!r}"
-            if empty[wrong[0]]:
-                raise IngestError(
-                    f"{where}: a value is missing; fill it, or give the variable a code for missing values "
-                    "('missing' in the description)."
-                )
-            code = str(texts[int(wrong[0])].as_py())
-            raise IngestError(
-                f"{where}: the code {code[:60]!r} is not in the code list; {choices(code, variable.codes)}."
-            )
-        return positions
+        return positions_of(self.source, variable, column)
 
     def conditions(self, wanted: Iterable[tuple[Variable, Mask]]) -> list[Any]:
         """Conditions that let only some codes of variables pass, in so far as some do not."""
@@ -228,6 +210,29 @@ class RemoteColumns:
             column = column.cast("decimal(38,18)")
         # Eighteen digits are kept, as at ingest.
         return (column == column.round(spec.decimals)) & (size < float(10 ** (18 - spec.decimals)))
+
+
+def positions_of(source: str, variable: Variable, column: pa.ChunkedArray) -> Indices:
+    """The positions of codes in the code list; a code that is not in it is an error."""
+    texts = column.combine_chunks().cast(pa.string())
+    index = pc.index_in(texts, value_set=pa.array(variable.codes, pa.string()))
+    empty = np.asarray(pc.is_null(texts))
+    positions = np.asarray(pc.fill_null(index, -1), dtype=np.intp).copy()
+    if variable.missing is not None:
+        positions[empty] = variable.codes.index(variable.missing)
+    wrong = np.flatnonzero(positions < 0)
+    if wrong.size:
+        where = f"{source}, column {variable.name!r}"
+        if empty[wrong[0]]:
+            raise IngestError(
+                f"{where}: a value is missing; fill it, or give the variable a code for missing values "
+                "('missing' in the description)."
+            )
+        code = str(texts[int(wrong[0])].as_py())
+        raise IngestError(
+            f"{where}: the code {code[:60]!r} is not in the code list; {choices(code, variable.codes)}."
+        )
+    return positions
 
 
 def without_key(source: str) -> DatasetError:

@@ -173,6 +173,18 @@ class IbisEngine:
             self._dataset, [self.columns.chunk(rows.slice(start, _BATCH)) for start in starts]
         )
 
+    def counted_on_spark(self) -> tuple[Any, Any]:
+        """Spark's session, and the counts of all groups of raw codes as a frame that stays there."""
+        if not self._checked:
+            self.check()
+        groups = {f"g{i}": self.columns.raw(v) for i, v in enumerate(self._dataset.variables)}
+        rows = aggregated(self.columns.table, groups, self._totals())
+
+        def framed(backend: Any) -> tuple[Any, Any]:
+            return backend._session, backend._session.sql(str(backend.compile(rows)))
+
+        return self.database.run(framed)
+
     def record_ids(self) -> Words:
         """The identities of all records, in any order."""
         name = str(self._dataset.record_id)

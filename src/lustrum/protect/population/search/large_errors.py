@@ -86,10 +86,10 @@ def visited_to_end(
     layout = stage.plan.layout
     far = np.empty(errors.size, dtype=np.bool_)
     cut = np.linspace(0, errors.size, _PARTS + 1).astype(np.int64)
-    last = KINDS.index("single")
+    single = KINDS.index("single")
 
     def mark(j: int) -> None:
-        mark_far(errors, layout.cell_kind, stage.beyond, last, cut[j], cut[j + 1], far)
+        mark_far(errors, layout.cell_kind, stage.beyond, single, cut[j], cut[j + 1], far)
 
     together(mark, _PARTS)
     begins = layout.run_offset + layout.table_offset[layout.run_first].astype(np.int64)
@@ -129,11 +129,11 @@ def _first_of(marked: Array, first: Array, majors: Array, most: int) -> Array:
 
 @compiled
 def mark_far(
-    errors: Any, kinds: Any, beyond: Any, last: Any, low: Any, high: Any, far: Any
+    errors: Any, kinds: Any, beyond: Any, single: Any, low: Any, high: Any, far: Any
 ) -> None:  # pragma: no cover
-    """Mark the controlled cells ``low`` to ``high`` with errors beyond ``beyond``, of kinds before ``last``."""
+    """Mark the controlled cells ``low`` to ``high`` with errors beyond ``beyond``, but for single ones."""
     for at in range(low, high):
-        far[at] = abs(errors[at]) > beyond and kinds[at] < last
+        far[at] = abs(errors[at]) > beyond and kinds[at] != single
 
 
 @compiled
@@ -198,7 +198,8 @@ def walk(
     goes on to the end hardly any are left, and those of extra tables count too.
     """
     plan = stage.plan
-    counts = plan.layout.cell_kind < KINDS.index("single" if stage.to_the_end else "extra")
+    kinds = plan.layout.cell_kind
+    counts = kinds != KINDS.index("single") if stage.to_the_end else kinds < KINDS.index("extra")
     far = np.flatnonzero(counts & (np.abs(errors) > stage.beyond))
     if not far.size or not stage.walk:
         return

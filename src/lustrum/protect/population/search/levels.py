@@ -94,7 +94,7 @@ def controlled_levels(dataset: Dataset) -> dict[str, tuple[ControlledLevel, ...]
     for variable in dataset.variables:
         owner, function = roots[variable.name]
         for name, group_of in _own(variable):
-            level = ControlledLevel(owner, name, _renumbered(group_of[function]))
+            level = ControlledLevel(owner, name, renumbered(group_of[function]))
             _add(levels[owner], level, variable.name)
     return {
         name: tuple(sorted(variable_levels, key=lambda level: -level.size))
@@ -130,7 +130,7 @@ def _add(levels: list[ControlledLevel], level: ControlledLevel, variable: str) -
         )
 
 
-def _renumbered(group_of: Ints) -> Ints:
+def renumbered(group_of: Ints) -> Ints:
     """The same groups, numbered by their first code."""
     _, first, inverse = np.unique(group_of, return_index=True, return_inverse=True)
     rank = np.empty(first.size, dtype=np.int64)

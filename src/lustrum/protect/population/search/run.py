@@ -86,6 +86,10 @@ class SearchProblem:
     # In its place, the class of every cell, and which share of each stands up, at least and at most.
     kind: Array | None = None
     up_shares: tuple[tuple[Fraction, Fraction], ...] = ()
+    # What an earlier search found, from which this one goes on; the classes are held to where cells start.
+    found: Array | None = None
+    # The errors of the tables that this block shares with others.
+    shared_errors: Array | None = None
 
     @property
     def codes(self) -> Array:
@@ -172,6 +176,8 @@ def _search(
                 plan = stage.plan
                 report_progress("laying out cells", 0.9 if stage_index == 0 else 1.0)
                 errors = _errors(problem, cells, order, plan)
+                if problem.shared_errors is not None:
+                    errors[plan.own_cells :] = problem.shared_errors[plan.shared_cells]
             first = max(done - before, 0)
             for sweep in range(first, stage.sweeps):
                 report = _Progress(
@@ -409,7 +415,7 @@ def _laid_out(problem: SearchProblem, plan: TablePlan) -> tuple[SearchCells, Arr
     still_working()
     cells = SearchCells(
         codes=codes,
-        up=problem.up[order].astype(np.uint8),
+        up=(problem.up if problem.found is None else problem.found)[order].astype(np.uint8),
         group=problem.group[order].astype(np.int32),
         is_empty=problem.is_empty[order].astype(np.int8),
         low_smallest=(low == step).astype(np.int8),

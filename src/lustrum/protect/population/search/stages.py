@@ -65,7 +65,8 @@ class Stage:
     ``near`` for exchanges. A sweep visits at most a share ``most`` of all cells. A move is worked out if
     it seems to cost at most ``slack`` temperatures too much; near a steep wall that says little. After the last
     sweep a walk of up to ``walk`` steps takes away errors larger than ``beyond``. With ``to_the_end`` those of
-    extra tables count too, and the stage is over as soon as no such error is left.
+    extra tables count too, and the stage is over as soon as no such error is left. Tables that a block shares
+    with others cost what ``shared_costs`` say.
     """
 
     plan: TablePlan
@@ -81,12 +82,13 @@ class Stage:
     slack: float = 0.5
     walk: int = 0
     to_the_end: bool = False
+    shared_costs: tuple[ErrorCost, ...] = ()
 
     def rises(self, step: int) -> Array:
         """What a step up costs in each kind of table, at every error from ``-reach`` to ``reach``."""
         error = np.arange(-_REACH, _REACH + step + 1, dtype=np.int64)
-        # The last kind of tables, those with single finest cells, costs nothing.
-        rows = [cost.of(error) for cost in (*self.costs, ErrorCost(0))]
+        # Tables with single finest cells cost nothing.
+        rows = [cost.of(error) for cost in (*self.costs, ErrorCost(0), *self.shared_costs)]
         return np.stack([row[step:] - row[:-step] for row in rows])
 
     def costs_of(self, step: int) -> Costs:

@@ -1,0 +1,277 @@
+"""Blocks of a population on Spark's workers: finest cells are counted there, and never all of them come here.
+
+Each block is one group of rows. A task gets the cells of its block, does what any machine would do with them
+and gives back where they stand, eight cells in a byte. The cells come once, at the end, block by block.
+The bytes do not depend on partitions, executors or the order of rows.
+
+Workers get a key that is derived for this dataset, and counts and record keys of their blocks. So this is done
+only where traffic and disks are encrypted, or the master is local, and where the workers have Lustrum.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from threading import Thread
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lustrum.model import DatasetError
+from lustrum.model.arrays import Ints, Words
+from lustrum.model.finest import FinestCells
+from lustrum.protect.population.blocks.divide import Block, Division, restricted
+from lustrum.protect.population.blocks.whole import WholePopulation, protected_by
+from lustrum.protect.population.blocks.work import (
+    BlockFigures,
+    BlockRecords,
+    BlockWork,
+    Found,
+    Whole,
+)
+from lustrum.protect.population.method import PopulationResult, ProtectedPopulation
+from lustrum.runtime.stop import report_progress, still_working
+from lustrum.tabulate.finest import strides
+from lustrum.tabulate.remote import ConnectedEngine, spark
+from lustrum.tabulate.remote.columns import positions_of, sums
+
+_ROW = "block int, number bigint, n bigint, high bigint, low bigint, earlier binary"
+_OUTCOME = "block int, outcome binary"
+_PATIENCE = 0.2
+
+Task = Callable[[BlockWork], Any]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Encode:
+    """Groups that Spark counted as numbers of finest cells beside their blocks; it runs on workers."""
+
+    whole: Whole
+    source: str
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        dataset, division = self.whole.dataset, self.whole.division
+        steps = strides(dataset)
+        for batch in batches:
+            rows = pa.Table.from_batches([batch])
+            number = np.zeros(rows.num_rows, dtype=np.uint64)
+            for i, (variable, step) in enumerate(zip(dataset.variables, steps, strict=True)):
+                positions = positions_of(self.source, variable, rows.column(f"g{i}"))
+                number += positions.astype(np.uint64) * step
+                if variable.name == division.root:
+                    block = division.block_of[positions]
+            if (sums(rows, "n") != sums(rows, "held")).any():
+                raise DatasetError(f"{self.source} holds records without a record key.")
+            high, low = (sums(rows, name) for name in ("high", "low"))
+            nothing = pa.nulls(rows.num_rows, pa.binary())
+            columns = [block.astype(np.int32), number.view(np.int64), sums(rows, "n"), high, low]
+            yield from _table([*map(pa.array, columns), nothing]).to_batches()
+
+
+def _table(columns: Sequence[pa.Array]) -> pa.Table:
+    return pa.table(columns, names=[part.split()[0] for part in _ROW.split(", ")])
+
+
+def _records(whole: Whole, rows: pa.Table) -> BlockRecords:
+    """The cells of one block, in order, from its rows in any order."""
+    block = whole.division.blocks[int(rows.column("block")[0].as_py())]
+    earlier = rows.column("earlier").drop_null()
+    rows = rows.filter(pc.greater(rows.column("n"), 0))
+    number = np.asarray(rows.column("number"), dtype=np.int64).view(np.uint64)
+    # A value that is missing and the code for it are one cell.
+    numbers, inverse = np.unique(number, return_inverse=True)
+    counts, keys = np.zeros(numbers.size, np.int64), np.zeros(numbers.size, np.uint64)
+    np.add.at(counts, inverse, sums(rows, "n"))
+    high, low = (sums(rows, name).astype(np.uint64) for name in ("high", "low"))
+    np.add.at(keys, inverse, (high << np.uint64(32)) + low)
+    return BlockRecords(
+        block.number,
+        _cells(whole, block, numbers, counts, keys),
+        pickle.loads(earlier[0].as_py()) if len(earlier) else None,
+    )
+
+
+def _cells(whole: Whole, block: Block, numbers: Words, counts: Ints, keys: Words) -> FinestCells:
+    dataset = whole.dataset
+    codes = np.empty((len(dataset.variables), numbers.size), dtype=np.int64)
+    for row, step in zip(codes, strides(dataset), strict=True):
+        row[:] = numbers // step
+        numbers = numbers % step
+    row_of_root = [v.name for v in dataset.variables].index(whole.division.root)
+    codes[row_of_root] = np.searchsorted(block.members, codes[row_of_root])
+    mine = restricted(dataset, whole.division.root, block.members)
+    return FinestCells(mine, codes, counts, keys)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Work:
+    """Does something with a block; it runs on workers."""
+
+    whole: Whole
+    task: Task
+
+    def __call__(self, rows: pa.Table) -> pa.Table:
+        work = BlockWork(self.whole, _records(self.whole, rows))
+        outcome = pickle.dumps(self.task(work), protocol=5)
+        return pa.table(
+            [pa.array([work.records.number], pa.int32()), pa.array([outcome], pa.binary())],
+            names=["block", "outcome"],
+        )
+
+
+@dataclass(frozen=True)
+class _Search:
+    def __call__(self, work: BlockWork) -> tuple[Found, Ints]:
+        return work.search()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Mend:
+    found: Found
+    errors: Ints
+    others: int
+
+    def __call__(self, work: BlockWork) -> tuple[Found, Ints]:
+        return work.mend(self.found, self.errors, self.others)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Figures:
+    found: Sequence[Found]
+
+    def __call__(self, work: BlockWork) -> BlockFigures:
+        return work.figures(self.found[work.records.number])
+
+
+class SparkRunner:
+    """Blocks on the workers of a cluster; a lost one is replaced by Spark, and its blocks are done again."""
+
+    def __init__(
+        self, engine: ConnectedEngine, whole: Whole, previous: FinestCells | None = None
+    ) -> None:
+        self._whole, blocks = whole, whole.division.blocks
+        self._session, counted = engine.counted_on_spark()
+        cells = counted.mapInArrow(_Encode(whole, engine.columns.source), _ROW)
+        # Every block has a row, so that those without anybody are worked on too.
+        parts = [] if previous is None else [whole.division.part(b, previous) for b in blocks]
+        marks = [
+            (b.number, 0, 0, 0, 0, pickle.dumps(parts[b.number], protocol=5) if parts else None)
+            for b in blocks
+        ]
+        cells = cells.unionByName(self._session.createDataFrame(marks, _ROW))
+        self._cells = cells.repartition(len(blocks), "block").persist()
+
+    def close(self) -> None:
+        """Forget the counted cells."""
+        self._cells.unpersist()
+
+    def search(self) -> Iterator[tuple[Found, Ints]]:
+        """Every block by itself."""
+        found = dict(self._each(_Search(), "protecting"))
+        for block in self._whole.division.blocks:
+            yield found.pop(block.number)
+
+    def mend(
+        self, block: Block, found: Found, errors: Ints, others: int, turn: str
+    ) -> tuple[Found, Ints]:
+        """A turn of one block, on one worker."""
+        work = _Mend(found, errors, others)
+        ((_, outcome),) = self._each(work, "mending shared tables", block)
+        mended: tuple[Found, Ints] = outcome
+        return mended
+
+    def figures(self, found: Sequence[Found]) -> Iterator[BlockFigures]:
+        """What every block adds."""
+        figures = dict(self._each(_Figures(found), "measuring errors"))
+        for block in self._whole.division.blocks:
+            yield figures.pop(block.number)
+
+    def _each(self, task: Task, step: str, only: Block | None = None) -> Iterator[tuple[int, Any]]:
+        """Do something with every block, or with one; outcomes come partition by partition."""
+        cells = self._cells if only is None else self._cells.where(f"block = {only.number}")
+        work = _Work(self._whole, task)
+
+        def run(rows: pa.Table) -> pa.Table:  # Spark counts the arguments of a function
+            return work(rows)
+
+        done = cells.groupBy("block").applyInArrow(run, _OUTCOME).persist()
+        try:
+            self._waited(done.count, step)
+            for row in done.toLocalIterator():
+                yield int(row["block"]), pickle.loads(row["outcome"])
+        finally:
+            done.unpersist()
+
+    def _waited(self, action: Callable[[], Any], step: str) -> None:
+        """Wait for a job; say how many of its tasks are done, and stop it where the caller asks for that."""
+        context = self._session.sparkContext
+        group, failed = "lustrum blocks", []
+
+        def run() -> None:
+            try:
+                context.setJobGroup(group, step, interruptOnCancel=True)
+                action()
+            except BaseException as error:
+                failed.append(error)
+
+        thread = Thread(target=run, name="lustrum blocks")
+        thread.start()
+        try:
+            while thread.is_alive():
+                thread.join(_PATIENCE)
+                tracker = context.statusTracker()
+                stages = [tracker.getStageInfo(s) for s in tracker.getActiveStageIds()]
+                tasks = [(s.numCompletedTasks, s.numTasks) for s in stages if s is not None]
+                if tasks:
+                    report_progress(step, sum(d for d, _ in tasks) / sum(n for _, n in tasks))
+                still_working()
+        except BaseException:
+            context.cancelJobGroup(group)
+            thread.join()
+            raise
+        if failed:
+            raise failed[0]
+
+
+def made_on_spark(
+    engine: Any,
+    method: Any,
+    key: bytes,
+    previous: FinestCells | None,
+    progress: Callable[[str, float], None],
+    new_series: bool,
+) -> tuple[PopulationResult, FinestCells] | None:
+    """The protected population of a dataset in Spark, and its true cells.
+
+    None where the description names no blocks, the workers may not see counts, or Lustrum is not on them: the
+    finest cells are then read and protected here, and the bytes are the same.
+    """
+    if not isinstance(engine, ConnectedEngine) or not isinstance(method, ProtectedPopulation):
+        return None
+    if engine.database.connection.backend != "spark" or Division.of(engine.dataset) is None:
+        return None
+    from pyspark.errors import PythonException
+
+    true: list[FinestCells] = []
+
+    def work(whole: Whole) -> WholePopulation:
+        runner = SparkRunner(engine, whole, previous)
+        try:
+            made = protected_by(runner, whole, previous)
+        finally:
+            runner.close()
+        true[:] = [made.true]
+        return made
+
+    if not spark.is_private(engine.counted_on_spark()[0]):
+        return None
+    words: Any = {"previous": previous, "progress": progress, "new_series": new_series}
+    try:
+        return method.protect_blocks(engine.dataset, key, work, **words), true[0]
+    except PythonException as error:
+        if "ModuleNotFoundError" not in str(error):
+            raise
+        return None
