@@ -31,7 +31,8 @@ from parts.figures import record
 
 from lustrum.answer import Snapshot
 from lustrum.answer.ledger import ReleaseLedger
-from lustrum.audit.overlap import GridAxis, Holdings, OpenNoise, PopulationGrid
+from lustrum.audit.grids import GridAxis, PopulationGrid
+from lustrum.audit.overlap import Holdings, OpenNoise
 from lustrum.demo import description_path, people
 from lustrum.ledger.releases import PUBLIC, ReleaseBook
 from lustrum.model import Decision, TableQuery

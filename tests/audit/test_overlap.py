@@ -11,15 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
 
-from lustrum.audit.overlap import (
-    EMPTY,
-    HIDDEN,
-    SHAPE,
-    GridAxis,
-    Holdings,
-    OpenNoise,
-    PopulationGrid,
-)
+from lustrum.audit.grids import EMPTY, HIDDEN, GridAxis, PopulationGrid
+from lustrum.audit.overlap import SHAPE, Holdings, OpenNoise
 from lustrum.model.arrays import Ints
 from lustrum.protect.rounding.cells import RoundingChannel
 

@@ -14,9 +14,10 @@ from fastapi.testclient import TestClient
 from tests.server.conftest import KEYED
 from typer.testing import CliRunner
 
-from lustrum.answer import TableService
+from lustrum.answer import TableService, ledger_audit
 from lustrum.cli import app as command_line
 from lustrum.demo import description_path, people
+from lustrum.ledger.acts import account, record_act
 from lustrum.ledger.releases import Recorded, ReleaseBook
 from lustrum.local import local_service
 from lustrum.model import DatasetError
@@ -165,6 +166,48 @@ def test_the_commands_read_check_and_replay_the_book(
     description = read_description(description_path("demo"))
     ingest(FrameSource(people(1000, 5)), description, Store(root))
     assert version in said("replay", "1", code=3)
+
+
+def test_staff_hear_of_what_follows_from_all_that_was_answered(
+    client: TestClient,
+    root: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A limit that is far too high lets small counts become certain; the audit says so, and decides nothing."""
+    monkeypatch.setattr(ledger_audit, "_EVERY", 1)
+    text = POLICY.format(limit=10).replace("min_mean_cell_size = 5.0", "min_mean_cell_size = 0.0")
+    text = text.replace("max_small_share = 0.2", "max_small_share = 1.0").replace(
+        "limit = 0.3", "limit = 1.0"
+    )
+    (root / "policies" / "demo.toml").write_text(text)
+    for by in (
+        ["sex"],
+        ["citizenship"],
+        ["household_size"],
+        ["citizenship", "sex"],
+        ["citizenship", "household_size"],
+    ):
+        answered(client, {"dataset": "demo", "by": by, "totals": True})
+    result = CliRunner().invoke(command_line, ["ledger", "audit", "--data", str(root)])
+    assert result.exit_code in (0, 3), result.output
+    assert "demo, everybody: 5 answers" in result.output
+    certain = int(result.output.split(" found.")[0].rsplit(" ", 1)[-1])
+    assert (certain > 0) is (result.exit_code == 3)
+    assert "Citizenship" in result.output
+    told = "follow with certainty"
+    if certain:
+        until(lambda: any(told in record.getMessage() for record in caplog.records))
+
+
+def test_what_is_protected_and_released_stands_in_the_book_without_a_name(tmp_path: Path) -> None:
+    record_act(tmp_path, "import", "demo")
+    assert not ReleaseBook.exists(tmp_path)
+    record_act(tmp_path, "protect", "demo", "0" * 64)
+    [entry] = ReleaseBook(tmp_path).entries()
+    assert entry.said["act"] == "protect"
+    assert entry.said["decision"] == "0" * 64
+    assert account() not in entry.said.values()
 
 
 def test_a_backup_holds_the_book_while_it_is_written(

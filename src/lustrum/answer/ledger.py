@@ -31,7 +31,9 @@ from lustrum.answer.question_state import QuestionState
 from lustrum.answer.snapshot import Snapshot
 from lustrum.answer.statistics import quantities, share_totals
 from lustrum.answer.table_service import TableService
-from lustrum.audit.overlap import EMPTY, HIDDEN, GridAxis, Holdings, OpenNoise, PopulationGrid
+from lustrum.audit.grids import EMPTY, HIDDEN, GridAxis, PopulationGrid
+from lustrum.audit.held import NarrowCount
+from lustrum.audit.overlap import Holdings, OpenNoise
 from lustrum.ledger.chain import digest_of
 from lustrum.ledger.releases import PUBLIC, OvertakenError, Recorded, ReleaseBook
 from lustrum.model import (
@@ -106,7 +108,7 @@ class _View:
         self.holdings.add(answer.grids or ())
 
 
-class _History:
+class AnswerHistory:
     """All recorded answers about one dataset under one policy and description."""
 
     def __init__(self, book: ReleaseBook, snapshot: Snapshot) -> None:
@@ -148,6 +150,21 @@ class _History:
             self._views[audience] = view
         return self._views[audience]
 
+    def lines_about(self, found: NarrowCount, audience: Audience) -> tuple[int, ...]:
+        """The lines whose tables show the population, or something of it."""
+        names = {name for name, _ in (*found.cell, *(found.left_of or ()))}
+        return tuple(
+            answer.number
+            for answer in self._answers
+            if _is_of(answer, audience)
+            and any(
+                grid.names <= names
+                and all(grid.by_name[n].span & b for n, b in found.cell if n in grid.by_name)
+                for grid in answer.grids or ()
+                if grid.numbers is not None
+            )
+        )
+
     def _held(self, entry: Recorded) -> HeldAnswer:
         said = entry.said
         asked, digest = str(said["question"]), str(said["decision"])
@@ -188,7 +205,7 @@ class ReleaseLedger:
     def __init__(self, root: Path) -> None:
         self.book = ReleaseBook(root)
         self._lock = threading.RLock()
-        self._histories: dict[tuple[str, str, bytes, str], _History] = {}
+        self._histories: dict[tuple[str, str, bytes, str], AnswerHistory] = {}
 
     def close(self) -> None:
         """Let go of the book."""
@@ -245,7 +262,12 @@ class ReleaseLedger:
                     continue
             return _noted(decision)
 
-    def _history(self, snapshot: Snapshot) -> _History:
+    def last_line(self, snapshot: Snapshot) -> int:
+        """The number of the last line about a dataset that was counted."""
+        with self._lock:
+            return self._history(snapshot).last
+
+    def _history(self, snapshot: Snapshot) -> AnswerHistory:
         key = (
             snapshot.dataset.name,
             repr(_everything(snapshot.dataset)),
@@ -256,11 +278,11 @@ class ReleaseLedger:
         if history is None:
             # An earlier policy or description of the same dataset is not needed any more.
             self._histories = {k: v for k, v in self._histories.items() if k[0] != key[0]}
-            history = self._histories[key] = _History(self.book, snapshot)
+            history = self._histories[key] = AnswerHistory(self.book, snapshot)
         history.catch_up()
         return history
 
-    def _is_repeat(self, history: _History, audience: str, asked: str, data: str) -> bool:
+    def _is_repeat(self, history: AnswerHistory, audience: str, asked: str, data: str) -> bool:
         held = history.view(audience).held
         return any((asked, data, whose) in held for whose in (audience, PUBLIC))
 
@@ -458,7 +480,7 @@ def _numbers(
     gone = tuple(at for at, name in enumerate(order) if name not in names)
     numbers = numbers.squeeze(axis=gone)
     rest = [name for name in order if name in names]
-    return np.ascontiguousarray(np.transpose(numbers, [rest.index(name) for name in names]))
+    return np.transpose(numbers, [rest.index(name) for name in names]).copy()
 
 
 def _bits(members: frozenset[int]) -> int:

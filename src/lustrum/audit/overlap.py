@@ -24,21 +24,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache, reduce
+from functools import lru_cache, reduce
 from operator import or_
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.audit.grids import (
+    EMPTY,
+    HIDDEN,
+    GridNesting,
+    JoinedGrids,
+    PopulationGrid,
+    along_axis,
+    placed,
+)
 from lustrum.model import Channel
 from lustrum.model.arrays import Floats, Ints, Mask
-
-HIDDEN = -1
-"""Stands for a number that is not shown."""
-
-EMPTY = -2
-"""Stands for a cell that everybody knows to be empty."""
 
 SHAPE = 0.5
 """Shape of the gamma mixture around an expected count: at this value more than half of it lies near zero."""
@@ -92,201 +93,12 @@ def _noise(channel: Channel, small: int) -> OpenNoise:
 
 
 @dataclass(frozen=True)
-class GridAxis:
-    """A variable with disjoint categories, each a set of finest codes as bits."""
-
-    variable: str
-    parts: tuple[int, ...]
-
-    @cached_property
-    def span(self) -> int:
-        """All codes of the categories."""
-        return reduce(or_, self.parts)
-
-    @cached_property
-    def those(self) -> frozenset[int]:
-        """The categories, whatever their order."""
-        return frozenset(self.parts)
-
-
-@dataclass(frozen=True)
-class PopulationGrid:
-    """Populations side by side: all combinations of categories, by variables in the order of their names.
-
-    A variable of which everybody counts is left out. ``numbers`` are those that were shown, ``HIDDEN`` where
-    none was; None where nothing was shown, because a rule looked at the numbers and refused them.
-    """
-
-    axes: tuple[GridAxis, ...]
-    numbers: Ints | None = field(default=None, compare=False)
-
-    @cached_property
-    def names(self) -> frozenset[str]:
-        """Its variables."""
-        return frozenset(axis.variable for axis in self.axes)
-
-    @cached_property
-    def by_name(self) -> Mapping[str, GridAxis]:
-        """Its axes."""
-        return {axis.variable: axis for axis in self.axes}
-
-    @cached_property
-    def is_shown(self) -> bool:
-        """Whether every number was shown."""
-        return self.numbers is not None and bool((self.numbers != HIDDEN).all())
-
-    @cached_property
-    def shape(self) -> tuple[int, ...]:
-        """How many categories there are along each axis."""
-        return tuple(len(axis.parts) for axis in self.axes)
-
-    def holds(self, other: PopulationGrid) -> bool:
-        """Whether every population of another grid is one of these."""
-        return self.names == other.names and all(
-            axis.those >= there.those for axis, there in zip(self.axes, other.axes, strict=True)
-        )
-
-    def beside(self, other: PopulationGrid) -> _Joined | None:
-        """How the two are one grid, if they stand side by side along one variable."""
-        apart = [at for at, (a, b) in enumerate(zip(self.axes, other.axes, strict=True)) if a != b]
-        if len(apart) != 1 or self.axes[apart[0]].span & other.axes[apart[0]].span:
-            return None
-        return _Joined(self, other, apart[0])
-
-
-@dataclass(frozen=True)
-class _Joined:
-    """Two grids side by side along one of their axes."""
-
-    one: PopulationGrid
-    other: PopulationGrid
-    at: int
-
-    @property
-    def along(self) -> str:
-        """The variable along which they stand."""
-        return self.one.axes[self.at].variable
-
-    def array(self, one: npt.NDArray[Any], other: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Arrays of the two as one, by the order of the categories."""
-        return np.concatenate((one, other), axis=self.at).take(self._order, axis=self.at)
-
-    @cached_property
-    def _order(self) -> list[int]:
-        parts = self.one.axes[self.at].parts + self.other.axes[self.at].parts
-        return sorted(range(len(parts)), key=lambda at: parts[at])
-
-    def grid(self, *, numbers: bool) -> PopulationGrid:
-        """The two as one."""
-        parts = self.one.axes[self.at].parts + self.other.axes[self.at].parts
-        axis = GridAxis(self.along, tuple(parts[at] for at in self._order))
-        axes = (*self.one.axes[: self.at], axis, *self.one.axes[self.at + 1 :])
-        both = self.one.numbers, self.other.numbers
-        if not numbers or (both[0] is None and both[1] is None):
-            return PopulationGrid(axes)
-        shown = [
-            np.full(grid.shape, HIDDEN) if grid.numbers is None else grid.numbers
-            for grid in (self.one, self.other)
-        ]
-        return PopulationGrid(axes, self.array(*shown))
-
-
-@dataclass(frozen=True)
 class _GridParts:
     """Of each cell: the chance to be small, the logarithm of that to be at its lower end, and the mean."""
 
     small: Floats
     lowest: Floats
     expected: Floats | None
-
-
-@dataclass(frozen=True)
-class _Nesting:
-    """The cells of a finer grid within those of a coarser one."""
-
-    coarse: PopulationGrid
-    fine: PopulationGrid
-    inside: Ints | None
-    """For each fine cell the flat place of the coarse cell around it, or -1; None where axes are the same."""
-    rest: Mask
-    """The coarse cells that the fine ones do not cover."""
-
-    @classmethod
-    def of(
-        cls, coarse: PopulationGrid, fine: PopulationGrid, everything: Mapping[str, int]
-    ) -> _Nesting | None:
-        """How two grids nest; None where no cell of one lies in a cell of the other."""
-        places: list[tuple[int, Ints, Mask]] = []
-        whole = same = True
-        for axis in fine.axes:
-            around = coarse.by_name.get(axis.variable)
-            if around is None:
-                whole &= axis.span == everything[axis.variable]
-                continue
-            if not around.span & axis.span:
-                return None
-            place, full = _placed(axis.parts, around.parts)
-            if (place < 0).all():
-                return None
-            same &= axis.parts == around.parts
-            places.append((len(around.parts), place, full))
-        cover: Mask = np.full((1,) * len(coarse.axes), whole)
-        for at, (_, _, full) in enumerate(places):
-            cover = cover & full.reshape(_along(at, len(places)))
-        rest = ~np.broadcast_to(cover, coarse.shape)
-        if same:
-            return cls(coarse, fine, None, rest)
-        inside = np.zeros((1,) * len(fine.axes), dtype=np.int64)
-        missing = np.zeros((1,) * len(fine.axes), dtype=np.bool_)
-        common = (at for at, axis in enumerate(fine.axes) if axis.variable in coarse.names)
-        for at, (size, place, _) in zip(common, places, strict=True):
-            along = place.reshape(_along(at, len(fine.axes)))
-            inside = inside * size + along
-            missing = missing | (along < 0)
-        inside = np.broadcast_to(np.where(missing, -1, inside), fine.shape)
-        return cls(coarse, fine, np.ascontiguousarray(inside), rest)
-
-    @cached_property
-    def _gone(self) -> tuple[int, ...]:
-        return tuple(
-            at for at, axis in enumerate(self.fine.axes) if axis.variable not in self.coarse.names
-        )
-
-    def sums(self, values: Floats) -> Floats:
-        """The sums of fine cells within each coarse cell."""
-        if self.inside is None:
-            return np.asarray(values.sum(axis=self._gone))
-        there = self.inside >= 0
-        size = int(np.prod(self.coarse.shape, dtype=np.int64))
-        found = np.bincount(self.inside[there], values[there], size)
-        return np.asarray(found, dtype=np.float64).reshape(self.coarse.shape)
-
-    def spread(self, values: Floats) -> Floats:
-        """The value of the coarse cell around each fine one; 0 where there is none."""
-        if self.inside is None:
-            return np.asarray(np.expand_dims(values, self._gone))
-        return np.where(self.inside >= 0, values.ravel()[self.inside], 0.0)
-
-
-def _along(at: int, dimensions: int) -> tuple[int, ...]:
-    """The shape of an array that runs along one of several axes."""
-    return tuple(-1 if one == at else 1 for one in range(dimensions))
-
-
-@lru_cache(maxsize=4096)
-def _placed(parts: tuple[int, ...], around: tuple[int, ...]) -> tuple[Ints, Mask]:
-    """In which category each category lies, or -1, and which of those are covered."""
-    place = np.full(len(parts), -1, dtype=np.int64)
-    union = [0] * len(around)
-    for at, part in enumerate(parts):
-        for over, outer in enumerate(around):
-            if part & outer == part:
-                place[at] = over
-                union[over] |= part
-                break
-    return place, np.array(
-        [u == outer for u, outer in zip(union, around, strict=True)], dtype=np.bool_
-    )
 
 
 @lru_cache(maxsize=4096)
@@ -351,7 +163,7 @@ class Holdings:
             self._within.clear()
         return total
 
-    def _beside(self, grid: PopulationGrid) -> _Joined | None:
+    def _beside(self, grid: PopulationGrid) -> JoinedGrids | None:
         """A new grid with the held one beside it, if there is one."""
         for other in self.grids.get(grid.names, ()):
             found = None if id(other) in self._within else grid.beside(other)
@@ -359,7 +171,7 @@ class Holdings:
                 return found
         return None
 
-    def _joined_parts(self, joined: _Joined) -> _GridParts:
+    def _joined_parts(self, joined: JoinedGrids) -> _GridParts:
         one, other = self._parts(joined.one), self._parts(joined.other)
         expected = None
         if one.expected is not None and other.expected is not None:
@@ -375,7 +187,9 @@ class Holdings:
                 if id(other) not in self._within:
                     yield names, other
 
-    def _added(self, grid: PopulationGrid, joined: _Joined | None, whole: PopulationGrid) -> float:
+    def _added(
+        self, grid: PopulationGrid, joined: JoinedGrids | None, whole: PopulationGrid
+    ) -> float:
         """What a new grid tells beside those that are held."""
         total = 0.0
         for names, other in self._others():
@@ -439,7 +253,7 @@ class Holdings:
         """The mean number of small parts that one pair of grids makes certain, at most."""
         if coarse.axes == fine.axes:
             return 0.0
-        nesting = _Nesting.of(coarse, fine, self.everything)
+        nesting = GridNesting.of(coarse, fine, self.everything)
         if nesting is None:
             return 0.0
         found = self._parts(fine)
@@ -459,7 +273,7 @@ class Holdings:
         chance = found.small * np.exp(-found.lowest) * nesting.spread(open_)
         return self.noise.at_end * (float(np.minimum(chance, 1.0).sum()) + gone)
 
-    def _rest(self, nesting: _Nesting, expected: Floats | None) -> Floats:
+    def _rest(self, nesting: GridNesting, expected: Floats | None) -> Floats:
         """How many people are expected in the part of each coarse cell that no fine cell shows."""
         around = self._parts(nesting.coarse).expected
         if around is None or expected is None:
@@ -467,7 +281,7 @@ class Holdings:
         return np.maximum(around - nesting.sums(expected), 0.5)
 
     def _covered(
-        self, nesting: _Nesting, expected: Floats, beside: PopulationGrid | None
+        self, nesting: GridNesting, expected: Floats, beside: PopulationGrid | None
     ) -> Floats:
         """The chance that the rest of a coarse cell is at its lower end: empty, or shown by another grid."""
         best = np.where(np.isnan(expected), _UNKNOWN, _empty(np.nan_to_num(expected)))
@@ -580,7 +394,7 @@ class Holdings:
         for at, axis in enumerate(grid.axes):
             around = other.by_name.get(axis.variable)
             outer = (self.everything[axis.variable],) if around is None else around.parts
-            place = _placed(axis.parts, outer)[0]
+            place = placed(axis.parts, outer)[0]
             if (place < 0).any():
                 return None
             weights = np.ones(len(axis.parts))
@@ -593,7 +407,7 @@ class Holdings:
                         for part, i in zip(axis.parts, place.tolist(), strict=True)
                     ]
                 )
-            factor = factor * weights.reshape(_along(at, len(grid.axes)))
+            factor = factor * weights.reshape(along_axis(at, len(grid.axes)))
             if around is not None:
                 picks.append(place)
         taken = numbers[np.ix_(*picks)] if picks else numbers
@@ -617,6 +431,3 @@ def _small(expected: Floats, most: int) -> Floats:
         term = term * (count - 1 + SHAPE) / count * expected / (SHAPE + expected)
         total += term
     return total
-
-
-__all__ = ["EMPTY", "HIDDEN", "GridAxis", "Holdings", "OpenNoise", "PopulationGrid"]

@@ -8,7 +8,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from lustrum.ledger.chain import Chain, digest_of
+from lustrum.ledger.releases import ReleaseBook
 from lustrum.runtime.data_folder import ACTS, BUNDLES, CONNECTIONS, POLICIES, datasets_in
+
+_LEAVES = ("protect", "release")
+"""What makes something that leaves the house: it stands in the book of releases as well."""
 
 _WORDS = ("at", "user", "act", "about", "digest")
 
@@ -34,6 +38,10 @@ def record_act(root: Path, act: str, about: str, digest: str = "") -> None:
     now = datetime.now(UTC).isoformat(timespec="seconds")
     line = {"at": now, "user": account(), "act": act, "about": about, "digest": digest}
     Chain(root / ACTS, loose=True).append(line)
+    if act in _LEAVES:
+        # Without the account: the book of releases holds nobody's name.
+        said = {"kind": "act", "act": act, "about": about, "decision": digest}
+        ReleaseBook(root).enter(said, dataset=about)
 
 
 def acts_of(root: Path) -> tuple[list[dict[str, str]], int]:

@@ -341,8 +341,11 @@ class Policy(PolicyPart):
                         "goes with tables that are counted from records as they are; leave "
                         "[[before]] out: a protected population needs no ledger",
                     ),
-                    (self.sums is not None, "counts no sums; leave [sums] out"),
-                    (self.weights is not None, "counts no weighted numbers; leave [weights] out"),
+                    (self.sums is not None, "counts no sums; leave one of the two out"),
+                    (
+                        self.weights is not None,
+                        "counts no weighted numbers; leave one of the two out",
+                    ),
                     (
                         bool(self.fallback),
                         "does not go with [[fallback]]: which table is tried next depends on "

@@ -108,6 +108,38 @@ def replay(
         raise typer.Exit(3)
 
 
+@ledger_app.command("audit")
+def audit(
+    dataset: Annotated[str | None, typer.Option(help="This dataset alone.")] = None,
+    data: Data = HERE,
+) -> None:
+    """Work out what follows from all that readers hold: small counts that are certain, and the closest ones."""
+    from lustrum.answer.ledger_audit import audit_held, described
+    from lustrum.local import local_service
+
+    book, service = _book(data), local_service(data)
+    certain = 0
+    for name in [dataset] if dataset is not None else service.names():
+        snapshot = service.snapshot(name)
+        if not snapshot.counted_together:
+            continue
+        names = book.names()
+        for found in audit_held(book, snapshot):
+            who = (
+                "everybody" if found.audience is None else names.get(found.audience, found.audience)
+            )
+            typer.echo(
+                f"{name}, {who}: {found.answers:,} answers; {found.expected:.3g} small counts expected to be "
+                f"certain, {len(found.certain)} found."
+            )
+            certain += len(found.certain)
+            for one in (*found.certain, *found.closest):
+                lines = ", ".join(map(str, found.questions[one])) or "none by itself"
+                typer.echo(f"  {described(one, snapshot.dataset)} (lines {lines})")
+    if certain:
+        raise typer.Exit(3)
+
+
 @ledger_app.command("erase")
 def erase(
     reader: Annotated[str, typer.Argument(help="The name of a reader.")],

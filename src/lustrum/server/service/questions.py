@@ -14,6 +14,7 @@ from functools import cached_property
 
 from lustrum.answer import Precheck, Snapshot, TableService
 from lustrum.answer.ledger import ReleaseLedger
+from lustrum.answer.ledger_audit import LedgerWatch
 from lustrum.model import Decision, TableQuery
 from lustrum.model.text import say
 from lustrum.runtime.stop import Stopped, stop_asked, within
@@ -283,7 +284,14 @@ class Questions:
         """What is made for the reader of the request under way, in the book before anybody sees it."""
         if not snapshot.counted_together:
             return make()
-        return self.ledger.decided(query, snapshot, current_audience(), make)
+        decision = self.ledger.decided(query, snapshot, current_audience(), make)
+        self.watch.look(snapshot)
+        return decision
+
+    @cached_property
+    def watch(self) -> LedgerWatch:
+        """Audits in the background what readers hold."""
+        return LedgerWatch(self.ledger)
 
     @cached_property
     def ledger(self) -> ReleaseLedger:
