@@ -299,19 +299,6 @@ def test_policy_check_says_what_a_policy_decides(run: Run, data: Path, tmp_path:
     assert "names of variables were not checked" in elsewhere.stdout.replace("\n", " ")
 
 
-def test_a_sealed_policy_refuses_every_change(run: Run, data: Path, tmp_path: Path) -> None:
-    path = tmp_path / "demo.toml"
-    path.write_bytes((data / "policies" / "demo.toml").read_bytes())
-    assert run("policy", "seal", str(path), data=data).returncode == 0
-    assert run("policy", "check", str(path), data=data).returncode == 0
-    path.write_text(path.read_text().replace("limit = 1.0", "limit = 0.8"))
-    changed = run("policy", "check", str(path), data=data)
-    assert changed.returncode == 1
-    assert "changed after it was sealed" in changed.stderr
-    assert run("policy", "seal", str(path), data=data).returncode == 0
-    assert run("policy", "check", str(path), data=data).returncode == 0
-
-
 def test_policy_try_shows_what_a_new_policy_would_change(
     run: Run, data: Path, tmp_path: Path
 ) -> None:

@@ -178,21 +178,6 @@ def test_every_number_is_one_that_its_count_can_become(
         assert release.published.tolist() == summed(shown).values.tolist()
 
 
-@pytest.mark.parametrize("which", [1, 3])
-def test_keyed_rounding_follows_its_channel(which: int) -> None:
-    """Chi-square over 20,000 keyed cells for each residue; false alarm rate one in a million."""
-    rng = np.random.default_rng(7)
-    make, row = METHODS[which]
-    for base, value in [(3, 1), (3, 2), (5, 4), (10, 3)]:
-        keys = rng.integers(0, 2**64, 20_000, dtype=np.uint64)
-        counts = Table.from_counts(np.full(20_000, value), keys=keys)
-        published = make(base).apply(counts).published
-        seen = [np.count_nonzero(published == number) for number in row(value, base)]
-        assert sum(seen) == 20_000
-        expected = [float(chance) * 20_000 for chance in row(value, base).values()]
-        assert stats.chisquare(seen, expected).pvalue > 1e-6
-
-
 @pytest.mark.parametrize(
     ("size", "largest", "base"), [(2, 14, 3), (3, 8, 3), (2, 14, 4), (2, 14, 5)]
 )

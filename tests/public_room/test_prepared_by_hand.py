@@ -139,15 +139,6 @@ def test_a_damaged_folder_is_refused_with_the_reason(
         read_prepared(path)
 
 
-def test_a_word_of_the_manifest_that_was_changed_is_noticed(tmp_path: Path) -> None:
-    path = tmp_path / "town"
-    read(path)
-    place = path / "manifest.json"
-    place.write_bytes(place.read_bytes().replace(b'"Town"', b'"Down"'))
-    with pytest.raises(DatasetError, match="does not have its own digest"):
-        read_prepared(path)
-
-
 def test_a_hidden_value_is_null_and_stays_hidden() -> None:
     words = release_words(HIDDEN)
     assert words["value"] == [None, 30, None]

@@ -182,17 +182,6 @@ def test_what_the_bundle_does_not_hold_is_not_answered(world: World) -> None:
         BundleNumbers(bundle).views(asked())
 
 
-@pytest.mark.parametrize("name", ["sums.arrow", "sums.json"])
-def test_a_damaged_file_of_sums_is_refused(world: World, tmp_path: Path, name: str) -> None:
-    make_bundle(world.store, "businesses", world.policy, tmp_path / "other")
-    file = (tmp_path / "other").resolve() / name
-    data = bytearray(file.read_bytes())
-    data[len(data) // 2] ^= 1
-    file.write_bytes(bytes(data))
-    with pytest.raises(DatasetError, match=f"{name} does not have the digest"):
-        read_bundle(tmp_path / "other")
-
-
 @given(st.lists(st.integers(0, 60), min_size=1, max_size=8), st.data())
 def test_bounds_of_sums_hold_for_every_outcome(values: list[int], data: st.DataObject) -> None:
     factors = needed_factors(Fraction(data.draw(st.sampled_from([2, 5, 10])), 100), "known")
