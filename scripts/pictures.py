@@ -50,7 +50,7 @@ PICTURES = (
     Picture("builder", "/datasets/demo", 1280, 860),  # the table that the page opens with
     Picture("refusal", "/datasets/demo/table?by=area&by=age&by=occupation&by=education", 1280, 980),
 )
-AGENCY = (Picture("agency", "/datasets/demo/policy", 1280, 1080),)
+AGENCY = (Picture("agency", "/datasets/demo/policy", 1440, 1000),)
 
 
 def filled(root: Path) -> Path:
