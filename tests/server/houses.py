@@ -231,6 +231,7 @@ SHOWN: dict[str, st.SearchStrategy[str]] = {
     "show": st.sampled_from(["counts", "row-percent", "column-percent", "whole-percent"]),
     "pivot": st.sampled_from(["sex:rows", "area:columns", "tenure:layers", "sex:where"]),
     "layer": st.sampled_from(["tenure:own", "sex:f", "area:n1"]),
+    "against": st.sampled_from(["tenure:own", "sex:f", "area:n1"]),
     "sort": st.sampled_from(["label", "value", "-value", "sex:f", "-area:n1", "x"]),
     "empty": st.sampled_from(["hide", "show"]),
     "names": st.sampled_from(["codes", "both"]),
@@ -551,6 +552,10 @@ _ROUTES = (
         )
     ),
     route("GET /api/v1/datasets/{name}/variables/{variable}/categories", some(LISTED, most=3)),
+    route(
+        "GET /api/v1/datasets/{name}/variables/{variable}/shapes",
+        some({"level": LISTED["level"], "x": st.just("1")}, most=2),
+    ),
     route("GET /api/v1/prepared", PROBE),
     route("GET /api/v1/prepared/{name}", PROBE, name=PROGRAMME),
     route("GET /api/v1/prepared/{name}/files/{path:path}", name=PROGRAMME),

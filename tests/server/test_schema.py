@@ -33,6 +33,7 @@ OPERATIONS = (
     "GET /api/v1/datasets/{name}",
     "GET /api/v1/datasets/{name}/protection",
     "GET /api/v1/datasets/{name}/variables/{variable}/categories",
+    "GET /api/v1/datasets/{name}/variables/{variable}/shapes",
     "GET /api/v1/hints",
     "GET /api/v1/jobs/{name}",
     "DELETE /api/v1/jobs/{name}",
