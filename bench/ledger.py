@@ -267,9 +267,10 @@ def times(entries: int, root: Path) -> None:
     ]
     draw.shuffle(local)
     holdings.add(grid(c, None) for c in (*national, ("area",)))
+    local += [(c, area) for c in combinations(own, 4) for area in range(10)]
     held = entries - len(national) - 1
     holdings.add(grid(*one) for one in local[:held])
-    new = local[held : held + 60] or local[-60:]
+    new = local[held : held + 60]
     used = []
     for one in new:
         asked = grid(*one, shown=False)

@@ -187,6 +187,10 @@ def test_readers_are_counted_each_for_themselves_or_all_together(
     one({"by": ["area", "job"]}, "anna")
     one({"by": ["area"]})
     assert one.entries()[-1].said["expected"] > 0
+    one = Asker(tmp_path / "both", snapshot(engine, limit=10, audience="each"))
+    one({"by": ["job"]})
+    one({"by": ["job", "sex"]}, "anna")
+    assert one.entries()[-1].said["expected"] > 0
 
 
 def test_numbers_of_other_records_are_not_compared_unless_the_agency_says_so(ask: Open) -> None:

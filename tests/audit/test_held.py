@@ -101,6 +101,24 @@ def test_one_person_between_two_tables_is_named() -> None:
     assert one.certain
 
 
+def test_other_numbers_are_one_person_apart_and_no_more() -> None:
+    """Rounded to base 5 a group shows 5 (1 to 9) and some of its people 10 (6 to 14): they are 6 to 8."""
+    holdings = Holdings(EVERYTHING, NOISE)
+    part = (axis("a", (0,)), axis("c", (0,)))
+    holdings.add(
+        [
+            PopulationGrid((axis("a", (0,)),), np.array([5])),
+            PopulationGrid(part, np.array([[10]])),
+        ]
+    )
+    found = HeldBounds(holdings, RoundingChannel(5))
+    ends = {
+        len(grid.axes): (low.item(), high.item())
+        for grid, low, high in zip(found.grids, found.low, found.high, strict=True)
+    }
+    assert ends == {1: (7, 9), 2: (6, 8)}
+
+
 @pytest.mark.parametrize(("total", "parts", "certain"), [(0, (3, 0), True), (30, (15, 15), False)])
 def test_small_cells_of_a_small_total_are_named(
     total: int, parts: tuple[int, int], certain: bool

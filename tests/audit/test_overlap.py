@@ -95,6 +95,13 @@ def test_what_is_held_already_tells_nothing_new() -> None:
     assert holdings.expected_certain([PopulationGrid((axis("a", (0, 1)), axis("b")))]) > 0.0
 
 
+def test_a_part_of_a_table_does_not_stand_for_the_whole() -> None:
+    holdings = held(
+        PopulationGrid((), np.array(60)), PopulationGrid((axis("a", (0,)),), np.array([9]))
+    )
+    assert holdings.expected_certain([PopulationGrid((axis("a"),))]) > 0.0
+
+
 def test_tables_apart_tell_nothing_together() -> None:
     holdings = held(PopulationGrid((axis("a", (0,)),), np.array([30])))
     assert holdings.expected_certain([PopulationGrid((axis("a", (1,)), axis("b")))]) == 0.0
