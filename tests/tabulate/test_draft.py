@@ -100,6 +100,15 @@ def test_a_file_that_cannot_be_described_is_one_sentence(
         draft_description(FileSource(path))
 
 
+def test_a_column_with_a_code_that_is_kept_for_totals_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "totals.csv"
+    path.write_text("area,sex\n_T,f\nN,f\nN,m\n")
+    text = draft_description(FileSource(path))
+    (tmp_path / "totals.toml").write_text(text)
+    assert "'area' (a code that is kept for totals)" in text
+    assert [v.name for v in read_description(tmp_path / "totals.toml").variables] == ["sex"]
+
+
 @settings(max_examples=examples(10, 100), deadline=None)
 @given(
     st.lists(

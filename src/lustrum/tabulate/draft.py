@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from lustrum.model import IngestError
 from lustrum.model.errors import choices as choices_of
+from lustrum.model.variable import RESERVED
 from lustrum.tabulate.ingest import FileSource
 
 VARIABLE, MEASURE, WEIGHT, IDENTITY, LEFT_OUT = (
@@ -84,7 +85,7 @@ class _DraftColumn:
         if self.empty == self.rows:
             return (LEFT_OUT,)
         can = {
-            VARIABLE: not self.many,
+            VARIABLE: self.has_codes,
             MEASURE: self.numeric,
             WEIGHT: self.numeric and not self.empty,
             IDENTITY: self.unique,
@@ -100,7 +101,12 @@ class _DraftColumn:
             return WEIGHT
         if self.is_number:
             return MEASURE
-        return LEFT_OUT if self.many else VARIABLE
+        return VARIABLE if self.has_codes else LEFT_OUT
+
+    @property
+    def has_codes(self) -> bool:
+        """Whether the values can be codes: few enough, and none that is kept for totals."""
+        return not self.many and RESERVED.isdisjoint(self.codes)
 
 
 @dataclass(frozen=True)
@@ -194,7 +200,12 @@ class Draft:
         for column in self.columns:
             role, choice = roles[column.name], said.get(column.name, plain)
             if role == LEFT_OUT:
-                why = "empty" if column.empty == column.rows else f"more than {MOST_CODES:,} values"
+                why = (
+                    "a code that is kept for totals"
+                    if not column.many
+                    else f"more than {MOST_CODES:,} values"
+                )
+                why = "empty" if column.empty == column.rows else why
                 left.append(f"{column.name!r} ({why if column.guess == LEFT_OUT else 'chosen'})")
             elif role == WEIGHT:
                 yield from ("", "[[weights]]", *_named(column, choice))
