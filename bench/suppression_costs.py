@@ -85,6 +85,7 @@ def main() -> None:
     parser.add_argument("--algorithm", default="auto")
     parser.add_argument("--work", type=int)
     parser.add_argument("--only", choices=("sums", "counts"), help="one kind of table")
+    parser.add_argument("--against", default="", help="attackers whose name holds this")
     given = parser.parse_args()
     if given.folder is None:
         print("Skipped: this bench needs a folder of tables; give one: make bench DATA=folder")
@@ -97,6 +98,8 @@ def main() -> None:
                 continue
             table = table_of(path, counts=kind == "counts")
             for words, search in made(table, **how):
+                if given.against not in words:
+                    continue
                 start = time.process_time()
                 try:
                     found = search()

@@ -119,10 +119,11 @@ def _solved_and_checked(
         audit = audit_pattern(problem, outcome.suppressed, workers=workers)
         lost = {cell.cell for cell in hopeless}
         if _take_in(problem, [pair for pair in audit.short if pair[0] not in lost], threats):
-            # A long search that left a threat out is not made anew in full.
+            # A long search that left a threat out is not made anew in full, nor a brief one from scratch.
+            asked = replace(asked, begin=outcome.suppressed)
             work = work if brief else last // 2
         elif brief and not is_least(cost, bound_now) and not tell.has_stopped():
-            brief = False
+            brief, asked = False, replace(asked, begin=None)
         else:
             return *_repaired(problem, attacks, outcome, audit, lost, workers), hopeless
 

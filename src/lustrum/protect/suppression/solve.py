@@ -73,12 +73,16 @@ class PatternOutcome:
 
 @dataclass(frozen=True, eq=False)
 class SearchRequest:
-    """How a pattern is to be found: the algorithm and why, the limit of its work, a safe pattern if known."""
+    """How a pattern is to be found: the algorithm and why, the limit of its work, a safe pattern if known.
+
+    ``begin`` is a pattern that is nearly safe: others are looked for near it, and not from scratch.
+    """
 
     algorithm: AlgorithmWord
     work: int | None
     tell: Progress
     known: Mask | None = None
+    begin: Mask | None = None
     why: str = "It was asked for."
     stopped: Callable[[], bool] = best_is_taken
     """Whether somebody ended the search before its end."""
@@ -100,7 +104,8 @@ def algorithm_named(word: str) -> AlgorithmWord:
 def solve(problem: SuppressionProblem, attacks: Attacks, asked: SearchRequest) -> PatternOutcome:
     """A pattern that protects all cells as far as attacks show; raises where one cannot be protected."""
     subtables = None
-    if asked.algorithm != "quick" and not isinstance(attacks, FlowAttacks):
+    near = asked.begin is not None and len(problem) <= _ON
+    if asked.algorithm != "quick" and not near and not isinstance(attacks, FlowAttacks):
         subtables = subtables_of(problem)
     if subtables is None:
         return _together(problem, attacks, asked)
@@ -203,8 +208,10 @@ def _merged(
     def tell_all(what: str, cost: float, bound: float) -> object:
         return asked.tell(what, cost + more, bound + more)
 
-    known = None if asked.known is None else merged.gathered(asked.known)
-    inside = replace(asked, tell=tell_all, known=known)
+    known, begin = (
+        None if mask is None else merged.gathered(mask) for mask in (asked.known, asked.begin)
+    )
+    inside = replace(asked, tell=tell_all, known=known, begin=begin)
     outcome = _parts(merged.problem, attacks, inside)
     count = len(problem) - int(problem.frozen.sum())
     why = f"Of {count} cells that may be suppressed, {len(merged.problem)} move by themselves. "
@@ -231,8 +238,11 @@ def _parts(
         share = asked.work
         if share is not None:
             share = share * len(part_attacks.tasks) // max(len(attacks.tasks), 1)
-        known = None if asked.known is None else asked.known[part.cells]
-        outcome = _part(part.problem, part_attacks, replace(asked, work=share, known=known))
+        known, begin = (
+            None if mask is None else mask[part.cells] for mask in (asked.known, asked.begin)
+        )
+        mine = replace(asked, work=share, known=known, begin=begin)
+        outcome = _part(part.problem, part_attacks, mine)
         suppressed[part.cells[outcome.suppressed]] = True
         every.append(outcome)
     return PatternOutcome(
@@ -269,8 +279,13 @@ def _part(
         asked.tell("heuristic", problem.total_cost(state.suppressed), 0.0)
     else:
         share = min(int(_SHARE * limit), _SHARE_MOST)
-        state, first = published_pattern(attacks, share, asked.tell)
+        state, first = published_pattern(attacks, share, asked.tell, asked.begin)
         state = _cheaper(state, first, asked.known)
+        if asked.begin is not None and attacks.steps >= limit:
+            why = f"{asked.why}{tested} The search ended at its limit of {limit} steps."
+            return PatternOutcome(
+                state.suppressed, simple_bound(problem), attacks.steps, "exact", why
+            )
     outcome = BranchAndCut(attacks, state, limit, asked.tell, first).run()
     why = asked.why
     if asked.algorithm == "auto":
