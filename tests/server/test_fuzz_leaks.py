@@ -342,7 +342,7 @@ def test_no_true_count_no_record_key_and_nothing_of_the_secret_gets_out(marked: 
         tried(one.sure)
     for _, drawn in answering():
         MANY(given(drawn)(tried))()
-    assert sum(shown) > 25
+    assert sum(shown) > 20  # so many requests were answered with numbers
     assert not _numbers(generate_latest(marked.app.state.metrics.registry).decode()) & truths
 
 
