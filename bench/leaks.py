@@ -20,8 +20,9 @@ off those of files in which nearly everybody is alone in their cell. The part ``
 file of few variables by all tables together, and ``small`` files so small that one table holds all variables.
 The part ``rates`` holds the public rates of errors against all tables. The part ``neighbours`` holds what
 neighbours gain of people in a file of the preset ``proven``, and insertions over twelve releases of it, against
-what its promise allows; see ``bench/neighbours.py``. With ``--keys 3`` whatever a key decides is attacked under
-three of them.
+what its promise allows; see ``bench/neighbours.py``. The part ``proven`` attacks a server of that preset and
+sums with a proof: 10,000 people over HTTP, and amounts of 10,000 people in a file and 10,000 out of it. With
+``--keys 3`` whatever a key decides is attacked under three of them.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -44,7 +46,7 @@ from attacks.counts_report import Report
 from attacks.figures import Figured, chosen_codes
 from attacks.file_report import FileReport, attack_areas, attack_file, keys
 from attacks.lattice import gather
-from attacks.neighbours_report import attack_insertions, attack_proven
+from attacks.neighbours_report import attack_insertions, attack_paid, attack_proven
 from attacks.phrasing import rephrase, splits
 from attacks.planted import SecondDraw, TrueCell, TrueFigure
 from attacks.reconstruction import rebuild
@@ -59,6 +61,7 @@ from attacks.times import times_and_sizes
 from parts.figures import record
 
 from lustrum.demo import businesses, description_path
+from lustrum.demo.census import people
 from lustrum.demo.setup import prepare
 from lustrum.model import TableQuery
 from lustrum.model.finest import FinestCells
@@ -68,7 +71,9 @@ from lustrum.policy.read import sealed
 from lustrum.protect.magnitudes.method import ProtectedMagnitudes
 from lustrum.protect.population.method import ProtectedPopulation
 from lustrum.public.bundle.files import read_bundle
+from lustrum.publish.budget import BudgetLedger
 from lustrum.publish.bundles.make import make_bundle
+from lustrum.publish.bundles.proven import make_proven_bundle
 from lustrum.risk import EntropyRisk
 from lustrum.tabulate import (
     Engine,
@@ -96,6 +101,7 @@ PARTS = (
     "file",
     "joint",
     "neighbours",
+    "proven",
     "rates",
     "releases",
     "small",
@@ -103,7 +109,7 @@ PARTS = (
     "sums",
     "survey",
 )
-RHO = 2.56
+RHO, SUMS_RHO, FEW = 2.56, 0.5, 10_000
 # People, the seed that draws them, and variables that are left out.
 SPARSE: tuple[tuple[int, int, tuple[str, ...]], ...] = (
     (6_000, 9, ()),
@@ -253,6 +259,33 @@ def both(data: Path, persons: int) -> int:
     right = right and not strict.timed.telling
     # Its limit allows one small count in ten folders.
     return 0 if right and found[0].lattice.certain > 0 and found[1].lattice.small <= 1 else 1
+
+
+def with_proof() -> bool:
+    """Attack a server of the preset ``proven``, and neighbours' amounts in sums with a proof."""
+    with tempfile.TemporaryDirectory() as scratch:
+        data = Path(scratch)
+        store = Store(data)
+        described = read_description(description_path("demo"))
+        ingest(FrameSource(people(FEW), "people"), described, store)
+        (data / "policies").mkdir(exist_ok=True)
+        policy = data / "policies" / "demo.toml"
+        policy.write_text(preset("proven", "demo"), encoding="utf-8")
+        BudgetLedger(data, str(described.population)).set_limit(Fraction(RHO), "attacks")
+        out, folder = data / "bundles" / "demo", data / "reports" / "demo"
+        make_proven_bundle(store, "demo", policy, out, folder=folder)
+        truth = Truth(store.open("demo"))
+        with served(data) as address:
+            asker = HttpAsker(address, "demo")
+            found = attack(asker, truth, keyed=False)
+            show(f"The preset proven: {FEW:,} people", found)
+            print(f"\n{asker.asked} questions, {asker.refused} refused.\n")
+            leaks = planted(asker, truth)
+            for leak, seen in leaks.items():
+                print(f"- {leak}: {'found' if seen else 'missed'}", flush=True)
+    right = found.disclosures == 0 and found.phrasing.different == 0 and found.splits.different == 0
+    right = right and not found.timed.telling and all(leaks.values())
+    return attack_paid(RHO, SUMS_RHO) and right
 
 
 def sums(data: Path, firms: int, number: int) -> bool:
@@ -426,6 +459,8 @@ def parts(data: Path, persons: int, firms: int, number: int, chosen: list[str]) 
             failed |= not sparse(number)
         elif part == "rates":
             failed |= not rates(data, persons)
+        elif part == "proven":
+            failed |= not with_proof()
         elif part == "neighbours":
             failed |= not attack_proven(6000, "by region", RHO, by_row=False)
             failed |= not attack_insertions(RHO)

@@ -38,10 +38,11 @@ from lustrum.protect.population.public import MARGIN_ENDS, margin_class, of_kind
 from lustrum.protect.population.support import Combinations
 from lustrum.protect.proven.domain import Domain
 from lustrum.protect.proven.estimate import LinearEstimate
+from lustrum.protect.proven.margins import NoiseMargins
 from lustrum.protect.proven.measure import measure_tables
 from lustrum.protect.proven.method import ProvenPopulation
 from lustrum.protect.proven.places import laid_out
-from lustrum.protect.proven.report import public_report
+from lustrum.protect.proven.report import Remade, public_report
 from lustrum.tabulate import FrameEngine, Secret, finest_cells, read_description
 
 FOUR_WAY = 60
@@ -180,15 +181,16 @@ def covered(method: ProvenPopulation, cells: FinestCells, draws: int) -> Iterato
     domain = Domain.of(dataset)
     for _ in range(draws):
         noisy = measure_tables(domain, method.plan(domain), cells)
-        made = method.population(noisy)
-        margins = public_report(method, noisy, made, {}).margins
+        remade = Remade.of(method, noisy)
+        made = remade.people
+        report = public_report(method, remade, remade.again(method), {})
+        assert report.noise is not None
+        noise = NoiseMargins.from_mapping(report.noise)
         for number in (1, 2, 3):
             for axes in at_all_levels(dataset, number):
                 true, shown = (counted(one, axes).astype(np.int64) for one in (cells, made))
                 seen = (true > 0) | (shown > 0)
-                within = (
-                    np.abs(true - shown) <= np.array(of_kind(margins, number))[margin_class(shown)]
-                )
+                within = np.abs(true - shown) <= noise.margins(dataset, axes, {}, shown)
                 for row, size in zip(counts[number - 1], (shown, true), strict=True):
                     for column, weights in enumerate((None, within[seen])):
                         row[:, column] += np.bincount(
@@ -199,7 +201,7 @@ def covered(method: ProvenPopulation, cells: FinestCells, draws: int) -> Iterato
             if by_shown[size, 0]:
                 yield {
                     "shown": f"{number}-way, {least:,} or more",
-                    "margin in the last draw": int(of_kind(margins, number)[size]),
+                    "largest margin in the last draw": int(of_kind(report.margins, number)[size]),
                     "cells": int(by_shown[size, 0]),
                     "within (%)": 100 * by_shown[size, 1] / by_shown[size, 0],
                     "the same by true size (%)": 100 * by_true[size, 1] / max(by_true[size, 0], 1),

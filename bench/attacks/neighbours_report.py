@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from statistics import NormalDist
 
 import numpy as np
@@ -24,12 +25,22 @@ from attacks.neighbours import (
 )
 from attacks.releases.known import Dependent, Taught, enter, shown_by
 from attacks.releases.series import People, released
+from attacks.sums.amounts import (
+    BOUND,
+    DATASET,
+    PaidRelease,
+    attack_amounts,
+    lines,
+    tables_of,
+)
+from attacks.sums.amounts import Publish as PublishPaid
 from lustrum.model.finest import FinestCells
+from lustrum.model.records import Records
 from lustrum.protect.population.method import ProtectedPopulation
 from lustrum.protect.proven.domain import Domain
-from lustrum.protect.proven.measure import measure_tables
+from lustrum.protect.proven.measure import measure_sums, measure_tables
 from lustrum.protect.proven.method import ProvenPopulation
-from lustrum.protect.proven.noisy import NoisyTables
+from lustrum.protect.proven.sums import ProvenSums, sums_of
 
 KNOWN = 100_000
 FILES: dict[str, tuple[str, ...]] = {"by area": (), "by region": ("area",)}
@@ -60,9 +71,79 @@ def proven(method: ProvenPopulation) -> Publish:
         domain = laid_out[0]
         noisy = measure_tables(domain, method.plan(domain), cells)
         made = method.population(noisy)
-        return Released(made.codes, made.counts, tuple(_by_variables(noisy)))
+        return Released(
+            made.codes, made.counts, tuple(_tables_of(domain, noisy.tables, noisy.scales))
+        )
 
     return publish
+
+
+def paid(rho: float, sums_rho: float) -> PublishPaid:
+    """Releases of sums with a proof, with the noisy tables."""
+    method = ProvenPopulation(rho=rho)
+    spec = ProvenSums(rho=sums_rho, bounds={"pay": float(BOUND)})
+    domain = Domain.of(DATASET)
+
+    def publish(records: Records) -> PaidRelease:
+        noisy = measure_tables(domain, method.plan(domain), _cells_of(records))
+        noisy = replace(noisy, sums=measure_sums(domain, spec, records))
+        people = method.population(noisy)
+        drawn = noisy.sums["pay"]
+        ours = [*_tables_of(domain, noisy.tables, noisy.scales)]
+        sums = [*_tables_of(domain, drawn.tables, drawn.scales)]
+        spread = max(variance for *_, variance in ours), max(variance for *_, variance in sums)
+        made = sums_of(noisy, people)
+        file = (
+            tables_of(people.codes.astype(np.int64), people.counts, spread[0]),
+            tables_of(made.codes.astype(np.int64), made.sums["pay"], spread[1]),
+        )
+        return PaidRelease(file, (ours, sums))
+
+    return publish
+
+
+def paid_planted(records: Records) -> PaidRelease:
+    """The control: true tables, in which a record decides."""
+    cells = _cells_of(records)
+    codes = np.stack([records.codes[v.name] for v in DATASET.variables])
+    true = (
+        tables_of(cells.codes.astype(np.int64), cells.counts, 1e-3),
+        tables_of(codes, records.numbers["pay"], 1e-3),
+    )
+    return PaidRelease(true, true)
+
+
+def _cells_of(records: Records) -> FinestCells:
+    codes = np.stack([records.codes[v.name] for v in DATASET.variables])
+    unique, counts = np.unique(codes, axis=1, return_counts=True)
+    return FinestCells(DATASET, unique, counts)
+
+
+def attack_paid(rho: float, sums_rho: float, persons: int = 20_000, files: int = 3) -> bool:
+    """Attack amounts: no better than allowed with a proof, and certain on the control."""
+    allowed = most_gained(rho + sums_rho), power(rho + sums_rho)
+    right = True
+    for title, publish in (
+        (f"Sums with a proof: rho {rho:g} for counts, {sums_rho:g} for sums", paid(rho, sums_rho)),
+        ("Sums without noise (control)", paid_planted),
+    ):
+        report = attack_amounts(publish, persons, files=files)
+        for said, found in lines(report, allowed):
+            record(title, {"attack": said, "found": found})
+        right &= within_promise(report, allowed) == (publish is not paid_planted)
+    return right
+
+
+def within_promise(report: Report, allowed: tuple[float, float]) -> bool:
+    """Whether no reader certainly does better than a promise allows."""
+    gains = [report.worst(reader)[2] for reader in report.readers]
+    slack = (
+        4
+        * (0.25 / min(sum(map(len, side)) for one in report.members.values() for side in one))
+        ** 0.5
+    )
+    found = [report.membership(reader)[1] for reader in report.members]
+    return max(gains) <= allowed[0] and max(found) <= allowed[1] + slack
 
 
 def planted(cells: FinestCells, _: int) -> Released:
@@ -70,18 +151,19 @@ def planted(cells: FinestCells, _: int) -> Released:
     return Released(cells.codes, cells.counts)
 
 
-def _by_variables(noisy: NoisyTables) -> list[Noisy]:
+def _tables_of(
+    domain: Domain, tables: Mapping[tuple[int, ...], Array], scales: Mapping[tuple[int, ...], float]
+) -> Iterator[Noisy]:
     """Noisy tables by variables, where several are one axis."""
-    variables, found = noisy.domain.dataset.variables, []
-    for subset, table in noisy.tables.items():
-        axes = [noisy.domain.axes[axis] for axis in subset]
+    variables = domain.dataset.variables
+    for subset, table in tables.items():
+        axes = [domain.axes[axis] for axis in subset]
         places = tuple(place for axis in axes for place in axis.variables)
         at = np.ix_(*(np.arange(len(axis)) for axis in axes))
         codes = [row[here] for axis, here in zip(axes, at, strict=True) for row in axis.codes]
         whole = np.zeros([len(variables[place].codes) for place in places])
         whole[tuple(codes)] = table
-        found.append((places, whole, noisy.scales[subset] ** 2))
-    return found
+        yield places, whole, scales[subset] ** 2
 
 
 def power(rho: float) -> float:

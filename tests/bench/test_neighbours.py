@@ -7,8 +7,22 @@ from functools import partial
 import numpy as np
 import pytest
 from attacks.neighbours import Judged, Publish, Report, Trees, attack
-from attacks.neighbours_report import insertions, kin, most_named, planted, power, proven
+from attacks.neighbours_report import (
+    insertions,
+    kin,
+    most_gained,
+    most_named,
+    paid,
+    paid_planted,
+    planted,
+    power,
+    proven,
+    within_promise,
+)
+from attacks.sums.amounts import attack_amounts
 
+from lustrum.protect.privacy.mechanism import Measured, measure
+from lustrum.protect.proven import measure as measuring
 from lustrum.protect.proven.method import ProvenPopulation
 
 FALSE_ALARM = 1e-4
@@ -80,3 +94,29 @@ def test_trees_learn_what_two_features_say_together() -> None:
     true = (features[:, 0] > 0.5) != (features[:, 1] > 0.3)
     said = Trees(features[:3000], true[:3000].astype(float)).score(features[3000:]) > 0
     assert (said == true[3000:]).mean() > 0.9
+
+
+HALF = 0.5
+
+
+def half_the_noise(values: np.ndarray, mechanism: str, **cost: float) -> Measured:
+    drawn = measure(values, mechanism, **cost)  # type: ignore[arg-type]
+    near = values + np.rint(HALF * (drawn.values - values)).astype(np.int64)
+    return Measured(near, HALF * drawn.scale)
+
+
+@pytest.mark.parametrize("case", ["proof", "half the noise", "true tables"])
+def test_amounts_are_read_off_sums_only_where_the_noise_is_not_what_was_paid_for(
+    case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The insider knows everybody else, so that rho alone stops this reader."""
+    if case == "half the noise":
+        monkeypatch.setattr(measuring, "measure", half_the_noise)
+    publish = paid_planted if case == "true tables" else paid(HALF, HALF)
+    found = attack_amounts(publish, 8000, fewest=1000)
+    assert found.worst("no file", FALSE_ALARM)[2] <= 0
+    allowed = most_gained(2 * HALF), power(2 * HALF)
+    assert within_promise(found, allowed) == (case == "proof")
+    if case == "proof":
+        gains = [found.worst(reader, FALSE_ALARM)[2] for reader in ("file", "noisy tables")]
+        assert max(gains) <= 0.01

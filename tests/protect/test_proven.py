@@ -23,7 +23,7 @@ from lustrum.protect.proven.method import ProvenPopulation
 from lustrum.protect.proven.noisy import NoisyTables
 from lustrum.protect.proven.places import laid_out
 from lustrum.protect.proven.plan import MeasurementPlan
-from lustrum.protect.proven.report import public_report
+from lustrum.protect.proven.report import Remade, public_report
 
 SIZES = {"area": 7, "sex": 2, "age": 4, "work": 3, "job": 4}
 ZEROS = [
@@ -328,7 +328,8 @@ def test_small_files_are_made_whole_and_reported(
     noisy = measure_tables(domain, method.plan(domain), cells)
     made = method.population(noisy)
     assert int(made.counts.sum()) == people
-    report = public_report(method, noisy, made, {})
+    remade = Remade(noisy, made, None)
+    report = public_report(method, remade, remade.again(method), {})
     assert report.proof is not None
     assert Fraction(report.proof["rho"]) == method.exact_rho
 

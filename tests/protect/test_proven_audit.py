@@ -28,14 +28,17 @@ from tests.protect.test_proven import described
 from typer.testing import CliRunner
 
 from lustrum.cli import app
+from lustrum.model import Dataset
 from lustrum.model.finest import FinestCells
+from lustrum.model.records import Records
 from lustrum.policy.presets import preset
 from lustrum.protect.privacy.mechanism import Measured, measure
 from lustrum.protect.proven import measure as measuring
 from lustrum.protect.proven.domain import Domain
 from lustrum.protect.proven.method import ProvenPopulation
-from lustrum.protect.proven.noisy import NoisyTables
+from lustrum.protect.proven.noisy import NoisySums, NoisyTables
 from lustrum.protect.proven.places import laid_out
+from lustrum.protect.proven.sums import ProvenSums
 from lustrum.tabulate import FrameSource, Store, ingest
 
 RHO = 2.56
@@ -106,7 +109,7 @@ def told(noisy: NoisyTables, sides: Sequence[int]) -> list[tuple[int, bool]]:
     return said
 
 
-def _weight(noise: Noise, noisy: NoisyTables) -> float:
+def _weight(noise: Noise, noisy: NoisyTables | NoisySums) -> float:
     """How likely this noise is; noise that is missing, or the same in two tables, was planted."""
     large = [one.ravel() for one in noise.values() if one.size > 2]
     planted = sum(not one.any() for one in large)
@@ -156,6 +159,69 @@ def through_the_command(folder: Path, monkeypatch: pytest.MonkeyPatch, fault: Fa
         noisy = NoisyTables.from_bytes(written, cells.dataset)
         said += told(noisy, sides)
     return least_rho(said)
+
+
+BOUND, SUMS = 100, ProvenSums(rho=RHO, bounds={"pay": 10.0}, max_variables=2)
+PAID = Dataset.from_mapping(
+    {
+        **ONE_PAIR.dataset.source,
+        "measures": [{"name": "pay", "label": "Pay", "unit": "euros", "decimals": 1}],
+    }
+)
+
+
+SUM_DRAWS = examples(200, 10_000)
+PLANNED = SUMS.shares(Domain.of(PAID))
+
+
+def true_sums(values: np.ndarray, mechanism: str, **cost: float) -> Measured:
+    """A table of two variables is copied."""
+    drawn = honest(values, mechanism, **cost)
+    return replace(drawn, values=values) if values.size == 4 else drawn
+
+
+def noise_for_one(values: np.ndarray, mechanism: str, **cost: float) -> Measured:
+    """The noise is for a record that counts one, and not the bound."""
+    drawn = honest(values, mechanism, **{**cost, "records": 1})
+    return replace(drawn, scale=drawn.scale * BOUND)
+
+
+def of_sums(monkeypatch: pytest.MonkeyPatch, fault: Fault, clip: Callable[..., object]) -> float:
+    """One person has ten times the bound, in the one area or in the other."""
+    monkeypatch.setattr(measuring, "measure", fault)
+    monkeypatch.setattr(ProvenSums, "shares", lambda *_: PLANNED)  # as it is, every time
+    domain, said = Domain.of(PAID), []
+    for side in (0, 1):
+        codes = people(ONE_PAIR, [side]).codes.astype(int)
+        named = dict(zip((v.name for v in PAID.variables), codes, strict=True))
+        records = Records(PAID, named, {"pay": np.array([10 * BOUND])})
+        for _ in range(SUM_DRAWS):
+            with monkeypatch.context() as patch:
+                patch.setattr(measuring.np, "clip", clip)
+                sums = measuring.measure_sums(domain, SUMS, records)["pay"]
+            speaks = [
+                _weight({s: t - BOUND * TABLES[s][one] for s, t in sums.tables.items()}, sums)
+                for one in (0, 1)
+            ]
+            said.append((side, speaks[1] > speaks[0]))
+    return least_rho(said)
+
+
+def test_nobody_tells_sums_of_neighbours_apart_better_than_rho_allows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert 0.3 * RHO < of_sums(monkeypatch, honest, np.clip) <= RHO
+
+
+@pytest.mark.parametrize(
+    "fault", [half_the_noise, noise_used_twice, true_sums, noise_for_one, "not clipped"]
+)
+def test_planted_faults_of_sums_are_found(monkeypatch: pytest.MonkeyPatch, fault: Fault) -> None:
+    clipped = fault != "not clipped"
+    found = of_sums(
+        monkeypatch, fault if clipped else honest, np.clip if clipped else lambda given, *_: given
+    )
+    assert found > RHO
 
 
 def test_nobody_tells_neighbours_apart_better_than_rho_allows(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from fractions import Fraction
 from io import StringIO
@@ -44,9 +45,11 @@ record_id = "id"
 )
 
 
-def ingested(root: Path, name: str = "town", population: str = 'population = "merrow"') -> Path:
+def ingested(
+    root: Path, name: str = "town", population: str = 'population = "merrow"', seed: int = 8
+) -> Path:
     """A data folder with a dataset of 600 invented people and the preset."""
-    rng = np.random.default_rng(8)
+    rng = np.random.default_rng(seed)
     columns = {"id": [str(i) for i in range(600)]}
     columns |= {v: [str(c) for c in rng.integers(size, size=600)] for v, size in SIZES.items()}
     described = root / f"{name}.toml"
@@ -78,7 +81,8 @@ def notes_of(data: Path) -> str:
         release = service.answer(TableQuery("town", by=tuple(map(Axis, names)))).release
         assert release is not None
         # Nobody measured how four variables go together, so that no margin is stated for them.
-        assert (release.margin is None) == (len(names) > 3)
+        assert release.margin is None
+        assert (release.margins is None) == (len(names) > 3)
         said += [str(note) for note in release.notes]
     service.close()
     return " ".join(said)
@@ -105,6 +109,18 @@ def test_a_release_is_paid_for_once_and_served_with_its_promise(tmp_path: Path) 
     assert "made up from noisy tables" in text
     assert "rho 2.56" in text
     assert "a 1 need not exist, and a 0 need not be empty" in text
+
+
+def test_other_records_behind_the_same_noisy_tables_make_the_same_bundle(tmp_path: Path) -> None:
+    data = ingested(tmp_path)
+    limited(data, "3")
+    first = protect(data)
+    errors = (data / "reports" / "town" / ERRORS).read_bytes()
+    ingested(tmp_path, seed=9)
+    again = protect(data)
+    assert (again.charged, again.digest) == (False, first.digest)
+    # Only the agency sees that these are other people.
+    assert (data / "reports" / "town" / ERRORS).read_bytes() != errors
 
 
 def test_a_small_file_is_warned_of_before_its_budget_is_spent(
@@ -143,9 +159,17 @@ def test_the_page_about_the_data_states_the_promise_and_no_bounds(tmp_path: Path
         page = client.get("/datasets/town/about").text
         table = client.get("/datasets/town?by=area&by=sex")
         stated = client.get("/api/v1/datasets/town").json()
+        report = client.get("/api/v1/datasets/town/protection").json()["report"]
     assert "made up from noisy tables" in page
     assert "rho 2.56" in page
     assert "leaves open" not in page
+    # What rho means: the power of the best test at 1 % false alarms, and epsilon for delta 1e-10.
+    words = " ".join(re.sub("<[^>]*>", " ", page).split())
+    assert "1 in 100 others, and the epsilon for delta 1e-10" in words
+    for row in ("0.50 9 % 6.8", "2.56 (here) 47 % 17.2", "5.12 81 % 25.9"):
+        assert row in words
+    assert report["proof"]["neighbours"] == "replace-one-record"
+    assert [one["epsilon"] for one in report["meaning"]] == [6.8, 17.2, 25.9]
     assert table.status_code == 200
     assert "1,073" not in page + table.text + json.dumps(stated)
 
@@ -219,6 +243,10 @@ def test_an_earlier_release_without_proof_is_said_on_every_answer(tmp_path: Path
     strict(data)
     assert protect(data).earlier
     assert "covers only what this one adds" in notes_of(data)
+    with TestClient(create_app(TableService(data), Settings(rate=""))) as client:
+        assert "covers only what this one adds" in client.get("/datasets/town/about").text
+        stated = client.get("/api/v1/datasets/town/protection").json()["report"]["proof"]
+    assert stated["earlier_without_proof"]
 
 
 MERROW, CATTLE = 'population = "merrow"', 'population = "cattle"'

@@ -345,7 +345,7 @@ def proven() -> Results:
     from lustrum.protect.proven.noisy import NoisyTables
     from lustrum.protect.proven.places import laid_out
     from lustrum.protect.proven.plan import MeasurementPlan
-    from lustrum.protect.proven.report import public_report
+    from lustrum.protect.proven.report import Remade, public_report
     from lustrum.testing import example_populations
 
     for number, cells in enumerate(example_populations(3, 1)):
@@ -362,7 +362,9 @@ def proven() -> Results:
         method = ProvenPopulation(1.0)
         made = method.population(noisy, seed=5)
         yield f"people {number}", (made.codes, made.counts)
-        yield f"report {number}", public_report(method, noisy, made, {}).to_mapping()
+        remade = Remade(noisy, made, None)
+        again = remade.again(method)
+        yield f"report {number}", public_report(method, remade, again, {}).to_mapping()
 
 
 @group

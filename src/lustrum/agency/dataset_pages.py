@@ -30,11 +30,13 @@ from lustrum.agency.tasks import AgencyTasks
 from lustrum.agency.templating import AgencyPages, form_of
 from lustrum.ledger.acts import record_seal
 from lustrum.local import local_service
-from lustrum.model import LustrumError, PolicyError
+from lustrum.model import InputError, LustrumError, PolicyError
 from lustrum.policy import Policy, check_names
 from lustrum.policy.explain import changes, explain, warnings
 from lustrum.policy.presets import PRESETS, preset
 from lustrum.policy.read import parse_policy, sealed
+from lustrum.publish.budget import BudgetLedger, exact_rho
+from lustrum.publish.planned import PlannedReleases
 from lustrum.publish.report.page import report_body
 from lustrum.runtime.durable import outages, write_whole
 
@@ -53,6 +55,7 @@ class DatasetPages:
             Route("/", guarded(self.home)),
             Route(base_path, guarded(self.dataset)),
             Route(base_path + "/report", guarded(self.report)),
+            Route(base_path + "/budget", guarded(self.budget)),
             Route(base_path + "/policy", guarded(self.policy)),
             Route(base_path + "/policy", guarded(self.change_policy), methods=["POST"]),
             Route(base_path + "/protect", guarded(self.protect), methods=["POST"]),
@@ -92,6 +95,39 @@ class DatasetPages:
                 "The report was written by another version; protect the dataset again to renew it."
             ) from None
         return self._pages.page("report.html", "/", state=state, body=body)
+
+    async def budget(self, request: Request) -> Response:
+        """What releases with a proof would cost and be worth, before anything is spent."""
+        state = await run_in_threadpool(self._state, request)
+        asked = request.query_params
+        rho, releases = asked.get("rho", "").strip(), asked.get("releases", "1").strip()
+        dataset, policy = state.dataset, state.policy.policy
+        if dataset is None or policy is None:
+            raise PolicyError("A plan needs the description of a dataset and a policy.")
+        if not (releases.isascii() and releases.isdigit() and 1 <= int(releases[:9]) <= 1000):
+            raise InputError("Releases are a whole number from 1 to 1,000.")
+        planned = await run_in_threadpool(
+            lambda: PlannedReleases.of(
+                dataset,
+                policy,
+                rho=exact_rho(rho) if rho else None,
+                releases=int(releases),
+                people=state.records or None,
+            )
+        )
+        return self._pages.page(
+            "budget.html",
+            "/",
+            state=state,
+            planned=planned,
+            rho=rho,
+            releases=releases,
+            ledger=await run_in_threadpool(self._ledger, state),
+        )
+
+    def _ledger(self, state: DatasetState) -> BudgetLedger | None:
+        named = None if state.dataset is None else state.dataset.population
+        return None if named is None else BudgetLedger(self._data, named)
 
     async def policy(self, request: Request) -> Response:
         """The policy to be edited: the draft if there is one, else the one in force."""

@@ -342,7 +342,8 @@ def _figures(end: Decision | str) -> list[str]:
 def _measured(end: Decision) -> Iterator[str]:
     assert end.release is not None
     yield f"{end.release.published.size:,} cells"
-    if end.release.margin is not None:
-        yield f"margin {end.release.margin:,}"
+    margins = end.release.error_margins
+    if margins is not None and (margins >= 0).any():
+        yield f"margin {int(margins.max()):,}"
     if end.risk_after is not None:
         yield f"risk {end.risk_after:.3f}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -11,7 +11,10 @@ from typing import Any
 import numpy as np
 
 from lustrum.protect.population.public import MARGIN_ENDS
+from lustrum.protect.privacy import epsilon_of_rho, power_of_rho
 from lustrum.public.bundle.files import Bundle
+
+_USUAL_RHO = (0.5, 2.56, 5.12)
 
 
 @dataclass(frozen=True)
@@ -51,12 +54,21 @@ class KnownTotal:
 
 
 @dataclass(frozen=True)
+class MeaningOfRho:
+    """What a rho means for one person: the power of the best test at 1 % false alarms, and the epsilon."""
+
+    rho: float
+    power: float
+    epsilon: float
+
+
+@dataclass(frozen=True)
 class StatedProtection:
     """All that the public report says, ready to be read.
 
     ``existence_public`` says whether everybody may know which finest cells are occupied; ``open`` is then about
     those, and all others are empty. ``proof`` is the promise of a population with a proof, of which nothing
-    is certain.
+    is certain; ``meaning`` says what its rho means, beside others. Its cells have margins of their own.
     """
 
     method: dict[str, Any]
@@ -70,6 +82,8 @@ class StatedProtection:
     margin_ends: tuple[int, ...] = MARGIN_ENDS
     largest: int | None = None
     proof: Mapping[str, Any] | None = None
+    meaning: tuple[MeaningOfRho, ...] = ()
+    cells_have_margins: bool = False
 
 
 def protection_of(bundle: Bundle) -> StatedProtection:
@@ -111,11 +125,20 @@ def protection_of(bundle: Bundle) -> StatedProtection:
                     for size in (0, *MARGIN_ENDS)
                 ),
             )
-            for k in kinds
-            for own_groups in (False, True)
+            for k in (kinds if report.noise is None else sorted(report.margins))
+            for own_groups in ((False, True) if report.noise is None else (False,))
         ),
         largest=report.largest,
         proof=None
         if report.proof is None
         else {**report.proof, "rho": float(Fraction(report.proof["rho"]))},
+        cells_have_margins=report.noise is not None,
+        meaning=() if report.proof is None else tuple(_meaning_of(report.proof)),
     )
+
+
+def _meaning_of(proof: Mapping[str, Any]) -> Iterator[MeaningOfRho]:
+    """Of the rho that was spent, beside the usual ones."""
+    delta = float(proof["delta"])
+    for rho in sorted({*_USUAL_RHO, float(Fraction(proof["rho"]))}):
+        yield MeaningOfRho(rho, power_of_rho(rho), round(epsilon_of_rho(rho, delta), 1))

@@ -297,13 +297,15 @@ def _quotient(
             low = np.where(low <= -UNBOUNDED, low, low - one)
             high = np.where(high >= UNBOUNDED, high, high - one)
     margins = None
-    if over.margin is not None and under.margin is not None:
-        far = quotient_margin(over.published, under.published, over.margin, under.margin)
+    m, n = over.error_margins, under.error_margins
+    if m is not None and n is not None:
+        far = quotient_margin(over.published, under.published, m, n)
+        stated = (m >= 0) & (n >= 0)
         # A figure is rounded to its last decimal, which is half a unit more; a true share is from 0 to 100.
         far = np.ceil(10.0**shift * far + 0.5)
         if statistic.kind == "share":
             far = np.minimum(far, np.maximum(published, one - published))
-        margins = np.where(exists & (far < _FITS), far, -1).astype(np.int64)
+        margins = np.where(exists & stated & (far < _FITS), far, -1).astype(np.int64)
     return _StatisticColumn(
         published, status, description.decimals, low, high, undefined, margins=margins
     )

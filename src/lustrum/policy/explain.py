@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from pydantic.fields import FieldInfo
@@ -11,6 +12,8 @@ from pydantic.fields import FieldInfo
 from lustrum.policy.floor import bits
 from lustrum.policy.parts import Fallback, PolicyMethod, PolicyPart, Risk
 from lustrum.policy.policy import Policy
+from lustrum.protect.abilities import abilities_of
+from lustrum.protect.privacy import power_of_rho
 
 
 def explain(policy: Policy) -> Iterator[str]:
@@ -52,8 +55,16 @@ def explain(policy: Policy) -> Iterator[str]:
         yield f"Every table is protected by {_words(policy.protect)}."
     else:
         yield "Every table is made from the protected input, and is not changed again."
-    yield f"At least {policy.changed:.0%} of ones and twos change, by the parameters of these steps."
-    yield f"At least {bits(policy.entropy)} bits are left about each to a reader who knows these steps."
+    proven = [step.spec for step in policy.before if abilities_of(step.spec).proof]
+    if proven:
+        rho = float(sum(Fraction(repr(spec.to_mapping()["rho"])) for spec in proven))
+        yield (
+            f"A release costs rho {rho:g} for one person's record that is replaced by another: the best test "
+            f"finds it in {power_of_rho(rho):.0%} of cases, at 1 % false alarms. A household of k people is "
+            "protected at k * k times that rho."
+        )
+    else:
+        yield from _floors(policy)
     if policy.reason_for_true_counts is not None:
         yield f"Every answer says: {policy.reason_for_true_counts}"
     if policy.sums is not None:
@@ -86,6 +97,11 @@ def explain(policy: Policy) -> Iterator[str]:
         )
     for fallback in policy.fallback:
         yield f"If it fails, {_next(fallback)}."
+
+
+def _floors(policy: Policy) -> Iterator[str]:
+    yield f"At least {policy.changed:.0%} of ones and twos change, by the parameters of these steps."
+    yield f"At least {bits(policy.entropy)} bits are left about each to a reader who knows these steps."
 
 
 def warnings(policy: Policy) -> Iterator[str]:

@@ -300,6 +300,14 @@ class StatedMarginsOut(BaseModel):
     )
 
 
+class MeaningOfRhoOut(BaseModel):
+    """What a rho means for one person's record."""
+
+    rho: float
+    power: float = Field(description="How often the best test finds it, at 1 % false alarms.")
+    epsilon: float = Field(description="With the delta that the promise states.")
+
+
 class KnownTotalOut(BaseModel):
     """An exact total that the agency publishes elsewhere."""
 
@@ -323,6 +331,13 @@ class ReportOut(BaseModel):
     errors: list[TypicalErrorOut]
     margins: list[StatedMarginsOut] = Field(
         description="Margins of error by size of the number; a table has that of its largest number."
+    )
+    proof: dict[str, Any] | None = Field(
+        description="The promise of a population with a proof: rho, whom it hides from whom, an epsilon with "
+        "its delta, and whether these people were in an earlier release without proof."
+    )
+    meaning: list[MeaningOfRhoOut] = Field(
+        description="What this rho, and others beside it, mean for one person's record."
     )
     largest: int | None = Field(
         description="The class of the largest errors of controlled tables, beyond ten times the base."

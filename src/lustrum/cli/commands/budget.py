@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
 from pathlib import Path
 from typing import Annotated
 
@@ -62,7 +61,14 @@ def show(population: Population, data: Data = HERE) -> None:
 @budget_app.command("plan")
 def plan(
     description: Annotated[Path, typer.Argument(help="The description of a dataset, a TOML file.")],
-    rho: Annotated[str, typer.Option(help="What all releases may cost together.")] = "2.56",
+    policy: Annotated[
+        Path | None,
+        typer.Option(help="The policy whose counts and sums are planned; counts alone without."),
+    ] = None,
+    rho: Annotated[
+        str | None,
+        typer.Option(help="What all releases may cost together, in place of what the policy asks."),
+    ] = None,
     releases: Annotated[
         int, typer.Option(min=1, help="Among how many releases it is divided.")
     ] = 1,
@@ -74,24 +80,33 @@ def plan(
     ] = False,
 ) -> None:
     """Print the typical error of every table before anything is spent; the records are not looked at."""
-    from lustrum.protect.proven.domain import Domain
-    from lustrum.protect.proven.method import ProvenPopulation
-    from lustrum.protect.proven.plan import few_people
+    from lustrum.policy import read_policy
     from lustrum.publish.budget import exact_rho
+    from lustrum.publish.planned import PlannedReleases
     from lustrum.tabulate import read_description
 
-    domain, share = Domain.of(read_description(description)), exact_rho(rho) / releases
-    planned = ProvenPopulation(rho=float(share)).plan(domain)
-    shown = [axis.levels(domain.dataset) for axis in domain.axes]
-    at = "" if levels else ", at the finest codes"
-    typer.echo(
-        f"rho {float(share):g} a release. Typical error of a cell in the linear estimate{at}:"
+    dataset = read_description(description)
+    planned = PlannedReleases.of(
+        dataset,
+        None if policy is None else read_policy(policy),
+        rho=None if rho is None else exact_rho(rho),
+        releases=releases,
+        people=people,
     )
-    for subset in domain.subsets(min(3, len(domain.axes))):
-        for chosen in product(*(shown[axis].items() for axis in subset)):
-            groups = {axis: sizes for axis, (_, sizes) in zip(subset, chosen, strict=True)}
-            if levels or all(len(groups[axis]) == len(domain.axes[axis]) for axis in subset):
-                error = planned.typical_error(subset, groups)
-                typer.echo(f"{error:8.2f}  {' x '.join(name for name, _ in chosen)}")
-    if people is not None and (few := few_people(domain, planned, people)) is not None:
-        typer.echo(f"Note well: {few}")
+    typer.echo(
+        f"rho {float(planned.rho):g} a release, for one person's record that is replaced by another."
+    )
+    at = "" if levels else ", at the finest codes"
+    for measure in (None, *planned.clipped):
+        what = "of a count" if measure is None else f"of a sum of {measure}"
+        unit = "" if measure is None else f", in {dataset.measure(measure).unit or 'its unit'}"
+        typer.echo(f"Typical error {what} in the linear estimate{at}{unit}:")
+        for table in planned.tables:
+            if table.measure == measure and (levels or table.finest):
+                typer.echo(f"{table.error:12,.2f}  {' x '.join(table.shown)}")
+        if measure is not None:
+            typer.echo(
+                f"{planned.clipped[measure]:12,.2f}  contributions that were clipped, in number"
+            )
+    if planned.few is not None:
+        typer.echo(f"Note well: {planned.few}")

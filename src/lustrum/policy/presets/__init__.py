@@ -36,6 +36,15 @@ p_percent = 10.0
 extra = 1.0
 large = 0.1
 """
+_PROVEN_SUMS = """
+# Sums: take these lines in, and state for each measure the most that one record counts.
+# Fix it without the records, from a law or a pay scale: nothing hides what a bound tells that follows from
+# them.
+# [[before]]
+# method = "proven-sums"
+# rho = 0.5
+# bounds = { MEASURES }
+"""
 _WEIGHTS = """
 # Weighted counts: respondents of a class share one protected weight.
 # Name in 'classes' the variables that weights follow, the most telling one first.
@@ -65,7 +74,7 @@ def preset(name: str, dataset: str | Dataset = "*") -> str:
 def _fitted(text: str, name: str, dataset: Dataset) -> str:
     strict = name == "strict"
     if name == "proven":
-        return text  # sums and weights have no proof yet
+        return _with_sums(text, dataset) if dataset.measures else text
     if dataset.measures and strict:
         text = text.replace("\n[protect]\n", f"{_MAGNITUDES}\n[protect]\n", 1)
     elif dataset.measures:
@@ -75,3 +84,10 @@ def _fitted(text: str, name: str, dataset: Dataset) -> str:
         weights = _WEIGHTS.format(weight=dataset.weights[0].name)
         text = text.replace("\nend = true\n", f"{weights}\nend = true\n", 1)
     return text
+
+
+def _with_sums(text: str, dataset: Dataset) -> str:
+    """Sums with a proof need bounds that nobody but the agency can state; weights have no proof."""
+    asked = ", ".join(f"{measure.name} = 0" for measure in dataset.measures)
+    block = _PROVEN_SUMS.replace("MEASURES", asked)
+    return text.replace("\n[protect]\n", f"{block}\n[protect]\n", 1)

@@ -418,8 +418,9 @@ class ProtectedPopulation(MethodSpec):
         if self.known_changes and self.cells == "small" and prepared.kept.changed:
             raise InputError(
                 'With cells = "small" counts from the base on are exact, so that somebody who adds records of '
-                "their own to a cell learns what it held: no limit 'known_changes' holds. Move all cells, or "
-                "state known_changes = 0."
+                "their own to a cell learns what it held: no limit 'known_changes' holds. Move all cells; or "
+                "take the preset 'proven', which bounds this reader by the rho of all releases; or state "
+                "known_changes = 0."
             )
         return prepared
 

@@ -107,7 +107,8 @@ class PublicReport:
     the same parameters another version makes other numbers. ``margins`` and ``group_margins`` are margins of
     error by size of the number, which at least 95 % of the cells of every size keep. ``largest`` is the class
     of the largest error of a controlled table, where the search could not keep all within ten times the base.
-    ``proof`` says what a population with a proof promises, see :mod:`lustrum.protect.proven`.
+    ``proof`` says what a population with a proof promises, see :mod:`lustrum.protect.proven`, and ``noise``
+    how far each of its cells is off, see :mod:`lustrum.protect.proven.margins`.
     """
 
     method: Mapping[str, Any]
@@ -123,6 +124,7 @@ class PublicReport:
     group_margins: Margins = field(default_factory=dict)
     largest: int | None = None
     proof: Mapping[str, Any] | None = None
+    noise: Mapping[str, Any] | None = None
 
     def error(self, variables: int, *, own_groups: bool = False) -> float:
         """The typical error of a count by this many variables and filters, with own groups or without."""
@@ -181,6 +183,7 @@ class PublicReport:
             **(
                 {"releases": self.releases()} if self.proof is None else {"proof": dict(self.proof)}
             ),
+            **({} if self.noise is None else {"noise": dict(self.noise)}),
         }
 
     @classmethod
@@ -204,6 +207,7 @@ class PublicReport:
                 group_margins=_read_margins(mapping.get("group_margins", {})),
                 largest=None if mapping.get("largest") is None else int(mapping["largest"]),
                 proof=mapping.get("proof"),
+                noise=mapping.get("noise"),
             )
             for rates in (report.rates, report.free_rates):  # checked now, not at the first answer
                 PopulationChannel(report.support.base, 1, rates)

@@ -7,6 +7,7 @@
 :func:`epsilon_of_rho`                  from rho and delta to epsilon
 :func:`delta_of_rho`                    from rho and epsilon to delta
 :func:`rho_of`                          from epsilon and delta to rho
+:func:`power_of_rho`                    how often the best test finds one record, from rho
 :class:`DiscreteNoiseChannel`           the exact channel of the noise
 ======================================  ===========================================================
 """
@@ -17,6 +18,7 @@ from lustrum.protect.privacy.budget import (
     Cost,
     delta_of_rho,
     epsilon_of_rho,
+    power_of_rho,
     rho_of,
 )
 from lustrum.protect.privacy.mechanism import DiscreteNoiseChannel
@@ -30,5 +32,6 @@ __all__ = [
     "DiscreteNoiseChannel",
     "delta_of_rho",
     "epsilon_of_rho",
+    "power_of_rho",
     "rho_of",
 ]

@@ -293,9 +293,9 @@ class DifferentialPrivacy(MethodSpec):
                 price=price,
             )
         person = (
-            say("record")
+            say("record that is added or taken away")
             if self.records == 1
-            else say("group of {number} records", number=self.records)
+            else say("group of {number} records that are added or taken away", number=self.records)
         )
         listed = ", ".join(f"{s:.6g}" for s in scales)
         after = {

@@ -41,23 +41,27 @@ class DomainAxis:
     def __len__(self) -> int:
         return int(self.codes.shape[1])
 
-    def levels(self, dataset: Dataset) -> dict[str, list[int]]:
+    def groups(self, dataset: Dataset) -> dict[str, Ints]:
         """How the axis can be shown: at its finest, by each of its variables, and at their coarser levels.
 
-        Each has the numbers of codes of the axis in its groups.
+        Each has the group of every code of the axis.
         """
         variables = [dataset.variables[v] for v in self.variables]
-        shown = {" and ".join(v.name for v in variables): [1] * len(self)}
+        shown = {" and ".join(v.name for v in variables): np.arange(len(self))}
         for variable, row in zip(variables, self.codes, strict=True):
-            sizes = np.unique(row, return_counts=True)[1].tolist()
-            if len(sizes) < len(self):
-                shown[variable.name] = sizes
+            own = np.unique(row, return_inverse=True)[1].ravel()
+            if own.max() + 1 < len(self):
+                shown[variable.name] = own
             for level in variable.levels:
                 groups = np.zeros(len(variable.codes), dtype=np.int64)
                 for number, category in enumerate(level.categories):
                     groups[list(category.members)] = number
-                shown[f"{variable.name}:{level.name}"] = np.bincount(groups[row]).tolist()
+                shown[f"{variable.name}:{level.name}"] = groups[row]
         return shown
+
+    def levels(self, dataset: Dataset) -> dict[str, list[int]]:
+        """The same with the numbers of codes in each group."""
+        return {name: np.bincount(of).tolist() for name, of in self.groups(dataset).items()}
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -125,7 +126,7 @@ class NoisyTables:
                 "the description with which they were measured."
             ) from None
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """The SHA-256 of the file."""
         return hashlib.sha256(self.to_bytes()).hexdigest()

@@ -2,12 +2,38 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from math import prod
+
 import numpy as np
 
 from lustrum.model import InputError
 from lustrum.model.arrays import Array, Ints, Mask
 from lustrum.model.finest import FinestCells
-from lustrum.protect.proven.domain import Domain
+from lustrum.protect.proven.domain import Domain, Subset
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Placed:
+    """Numbers of finest cells that hold anything, where they stand: all others are 0."""
+
+    major: Ints
+    combination: Ints
+    numbers: Ints
+
+    @classmethod
+    def of(cls, domain: Domain, cells: FinestCells, numbers: Ints | None = None) -> Placed:
+        """The people of finest cells, or other numbers of the same cells."""
+        return cls(*positions(domain, cells.codes), cells.counts if numbers is None else numbers)
+
+    def table(self, domain: Domain, subset: Subset) -> Ints:
+        """The table of these axes; sums below 2 to the power of 53 are exact."""
+        index = domain.groups(subset)[self.combination]
+        if 0 in subset:
+            index = index + self.major * prod(domain.sizes[axis] for axis in subset if axis)
+        shape = domain.table_shape(subset)
+        summed = np.bincount(index, self.numbers, prod(shape))
+        return summed.astype(np.int64).reshape(shape)
 
 
 def laid_out(domain: Domain, cells: FinestCells) -> Ints:

@@ -55,6 +55,11 @@ class MeasurementPlan:
             for effect in _effects(self.shares)
         }
 
+    @property
+    def precision_of_total(self) -> float:
+        """How precisely the sum of all cells is known where nobody knows it."""
+        return sum(float(share) / self.others(table, ()) for table, share in self.shares.items())
+
     def variance(self, table: Subset) -> float:
         """The mean variance of the cells of a table in the linear estimate."""
         cells = prod(self.sizes[axis] for axis in table)
@@ -66,17 +71,25 @@ class MeasurementPlan:
         return total / cells
 
     def typical_error(
-        self, table: Subset, groups: Mapping[int, Sequence[int]] | None = None
+        self,
+        table: Subset,
+        groups: Mapping[int, Sequence[int]] | None = None,
+        *,
+        total_known: bool = True,
     ) -> float:
         """The mean absolute error of a cell of a table in the linear estimate, before people are whole.
 
         ``groups`` are the numbers of codes in each group, for axes that are shown in groups. Along an axis of
         ``n`` codes, a group of ``m`` keeps the share ``m / n`` of an effect without the axis, and ``m - m * m /
-        n`` times the variance of one with it, since effects add up to 0.
+        n`` times the variance of one with it, since effects add up to 0. The number of people is known, and
+        what sums add up to is not.
         """
         total = 0.0
+        precisions = dict(self.precision)
+        if not total_known:
+            precisions[()] = self.precision_of_total
         sizes = {axis: (groups or {}).get(axis, (1,) * self.sizes[axis]) for axis in table}
-        for effect, precision in self.precision.items():
+        for effect, precision in precisions.items():
             if set(effect) <= set(table):
                 means = (
                     sum(m - m * m / n if axis in effect else (m / n) ** 2 for m in sizes[axis])

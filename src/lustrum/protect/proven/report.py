@@ -9,54 +9,119 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod, sqrt
 from typing import Any
 
 import numpy as np
 
-from lustrum.model.finest import FinestCells
+from lustrum.model.arrays import Ints
+from lustrum.model.finest import FinestCells, FinestSums
+from lustrum.numeric.arithmetic import normal_draws
 from lustrum.protect.population.measure import MeasuredTable, measured_tables, report_of
-from lustrum.protect.population.public import MARGIN_ENDS, Margins, PublicReport
+from lustrum.protect.population.public import MARGIN_ENDS, Margins, PublicReport, margin_class
 from lustrum.protect.population.start import cell_numbers
 from lustrum.protect.population.support import Support
 from lustrum.protect.privacy.budget import epsilon_of_rho
 from lustrum.protect.privacy.mechanism import DiscreteNoiseChannel
-from lustrum.protect.proven.domain import Domain
+from lustrum.protect.proven.domain import Domain, Subset
+from lustrum.protect.proven.estimate import LinearEstimate, total_of
+from lustrum.protect.proven.margins import NORMAL, FittedNumbers, NoiseMargins, compared
 from lustrum.protect.proven.method import ProvenPopulation
 from lustrum.protect.proven.noisy import NEIGHBOURS, NoisyTables
-from lustrum.protect.proven.places import laid_out
+from lustrum.protect.proven.places import Placed, positions
+from lustrum.protect.proven.sums import ClippedMeasure, ClippedSums, ProvenSums, sums_of
 from lustrum.protect.rehearsal import rehearsed_noise
 
 DELTA = 1e-10
 """The delta for which the report also states an epsilon."""
 _BASE = 3
 """Sizes of counts and errors are stated in steps of this, as for other populations."""
-_COVERED, _FEWEST = 0.955, 100
-"""The share of cells that a margin is to cover, and from how many cells on one is stated."""
 _CELLS, _DRAWS = 1 << 20, 8
 """Small files are compared with several draws of noise: so many finest cells in all, at most so many draws."""
+_WIDE = 1000.0
 SUPPORT = Support(_BASE, small_only=True, certain=False)
 """Every number leaves every count."""
 VERSION = 1
 """Of the fit: one that makes other people of the same noisy tables is another."""
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Remade:
+    """What was made of noisy tables, sums with it where these were measured."""
+
+    noisy: NoisyTables
+    people: FinestCells
+    sums: FinestSums | None
+
+    @classmethod
+    def of(cls, method: ProvenPopulation, noisy: NoisyTables) -> Remade:
+        """Make people up, and give them sums."""
+        people = method.population(noisy)
+        return cls(noisy, people, sums_of(noisy, people) if noisy.sums else None)
+
+    def again(self, method: ProvenPopulation) -> list[Remade]:
+        """The same from new noise on what was made up: a parametric bootstrap."""
+        rng = np.random.default_rng(_seed(self.noisy))
+        draws = min(max(_CELLS // prod(self.noisy.domain.shape), 1), _DRAWS)
+        return [
+            Remade.of(method, simulated(self.noisy, self.people, rng, self.sums))
+            for _ in range(draws)
+        ]
+
+    def fitted(self) -> FittedNumbers:
+        """The people beside the linear estimate."""
+        noisy = self.noisy
+        estimate = LinearEstimate(noisy.plan, noisy.tables, noisy.people)
+        return FittedNumbers(Placed.of(noisy.domain, self.people), estimate)
+
+    def fitted_sums(self, name: str) -> FittedNumbers:
+        """The sums of a measure beside the linear estimate."""
+        assert self.sums is not None
+        one = self.noisy.sums[name]
+        place = Placed(*positions(self.noisy.domain, self.sums.codes), self.sums.sums[name])
+        total = total_of(one.plan, one.tables)
+        return FittedNumbers(place, LinearEstimate(one.plan, one.tables, total))
+
+
+def public_sums(spec: ProvenSums, made: Remade, again: Sequence[Remade]) -> ClippedSums:
+    """What everybody may know of the sums, with margins from the same draws."""
+    noisy, measures = made.noisy, {}
+    for name, one in noisy.sums.items():
+        draws = (draw.fitted_sums(name) for draw in again)
+        noise = NoiseMargins.of(
+            noisy.domain, one.plan, made.fitted_sums(name), draws, _seed(noisy), one.bound
+        )
+        margin = int(np.ceil(NORMAL * one.clipped_scale))
+        measures[name] = ClippedMeasure(one.bound, max(one.clipped, 0), margin, noise)
+    return ClippedSums(spec.to_mapping(), measures)
+
+
+def _seed(noisy: NoisyTables) -> int:
+    return int(noisy.digest[:16], 16)
+
+
 def public_report(
-    method: ProvenPopulation, noisy: NoisyTables, people: FinestCells, proof: Mapping[str, Any]
+    method: ProvenPopulation,
+    made: Remade,
+    again: Sequence[Remade],
+    proof: Mapping[str, Any],
 ) -> PublicReport:
     """Compare the people with those of other draws of noise; ``proof`` is what the ledger adds."""
-    rng = np.random.default_rng(int(noisy.digest[:16], 16))
-    most = min(method.max_variables, len(noisy.domain.axes))
+    noisy, domain = made.noisy, made.noisy.domain
+    most = min(method.max_variables, len(domain.axes))
     kinds: dict[int, list[MeasuredTable]] = {}
     grouped: dict[int, list[MeasuredTable]] = {}
-    for _ in range(min(max(_CELLS // prod(noisy.domain.shape), 1), _DRAWS)):
-        again = method.population(simulated(noisy, people, rng))
+    for other in again:
         for every, some in zip(
-            (kinds, grouped), measured_tables(*beside(people, again), _BASE, most), strict=True
+            (kinds, grouped),
+            measured_tables(*beside(made.people, other.people), _BASE, most),
+            strict=True,
         ):
             for variables, tables in some.items():
                 every.setdefault(variables, []).extend(tables)
+    draws = (other.fitted() for other in again)
+    noise = NoiseMargins.of(domain, noisy.plan, made.fitted(), draws, _seed(noisy))
     # Nothing here is secret: the noisy tables themselves may be published.
     shift = hashlib.sha256(noisy.digest.encode()).digest()
     report = report_of(method.to_mapping(), SUPPORT, 0.5, kinds, grouped, shift, fewest=1)
@@ -65,7 +130,8 @@ def public_report(
         search=VERSION,
         changed=0.95,
         largest=None,
-        margins=_margins(kinds) or report.margins,
+        margins=_largest(domain, noise, Placed.of(domain, made.people)),
+        noise=noise.to_mapping(),
         proof={
             "rho": str(noisy.rho),
             "neighbours": NEIGHBOURS,
@@ -77,34 +143,14 @@ def public_report(
     )
 
 
-def _margins(kinds: Mapping[int, Sequence[MeasuredTable]]) -> Margins:
-    """By variables and size, what 95 % of the cells keep: nothing is made coarse, since nothing is secret.
-
-    A size of which there are few cells has the margin of that size by more variables, or else by fewer, and if
-    these are few as well that of the nearest smaller size, or else of the nearest larger one.
-    """
-    rows = {v: np.concatenate([one.by_size for one in tables]) for v, tables in kinds.items()}
-    found: dict[int, dict[int, int]] = {}
-    for variables in rows:
-        order = sorted(rows, key=lambda v: (v < variables, abs(v - variables)))
-        found[variables] = {}
-        for size in range(len(MARGIN_ENDS) + 1):
-            joined = np.zeros((0, 3), dtype=np.int64)
-            for other in order:
-                joined = np.concatenate([joined, rows[other][rows[other][:, 0] == size]])
-                if (cells := joined[:, 2].sum()) >= _FEWEST:
-                    joined = joined[np.argsort(joined[:, 1], kind="stable")]
-                    at = np.searchsorted(np.cumsum(joined[:, 2]), _COVERED * cells)
-                    found[variables][size] = max(int(joined[at, 1]), 1)
-                    break
-    return {
-        variables: tuple(
-            sizes[min(sizes, key=lambda s: (s > size, abs(s - size)))]
-            for size in range(len(MARGIN_ENDS) + 1)
-        )
-        for variables, sizes in found.items()
-        if sizes
-    }
+def _largest(domain: Domain, noise: NoiseMargins, people: Placed) -> Margins:
+    """By axes and size, the largest margin of a number; a size that nobody has is like the one before."""
+    found: dict[int, Ints] = {}
+    for subset, shown, _, deviation in compared(domain, noise, people, people):
+        largest = found.setdefault(max(len(subset), 1), np.ones(len(MARGIN_ENDS) + 1, np.int64))
+        margins = noise.rounded(deviation, np.full(shown.shape, len(subset)), shown)
+        np.maximum.at(largest, margin_class(shown), margins)
+    return {k: tuple(np.maximum.accumulate(sizes).tolist()) for k, sizes in found.items()}
 
 
 def rehearsed_people(
@@ -118,15 +164,42 @@ def rehearsed_people(
     return method.population(simulated(unmeasured, cells, rng))
 
 
-def simulated(noisy: NoisyTables, people: FinestCells, rng: np.random.Generator) -> NoisyTables:
+def simulated(
+    noisy: NoisyTables,
+    people: FinestCells,
+    rng: np.random.Generator,
+    sums: FinestSums | None = None,
+) -> NoisyTables:
     """Tables of people who were made up, with noise of the same scales from an ordinary generator."""
-    domain, counts = noisy.domain, laid_out(noisy.domain, people)
-    tables = {}
-    for subset, scale in noisy.scales.items():
-        possible = domain.possible_table(subset)
-        noise = rehearsed_noise(DiscreteNoiseChannel("gaussian", scale), possible.shape, rng)
-        tables[subset] = domain.table(counts, subset) + np.where(possible, noise, 0)
-    return replace(noisy, tables=tables)
+    domain = noisy.domain
+
+    def drawn(numbers: Placed, scales: Mapping[Subset, float]) -> dict[Subset, Ints]:
+        tables = {}
+        for subset, scale in scales.items():
+            possible = domain.possible_table(subset)
+            noise = _noise(scale, possible.shape, rng)
+            tables[subset] = numbers.table(domain, subset) + np.where(possible, noise, 0)
+        return tables
+
+    counts = Placed.of(domain, people)
+    tables = drawn(counts, noisy.scales)
+    if sums is None:
+        return replace(noisy, tables=tables, sums={})
+    return replace(
+        noisy,
+        tables=tables,
+        sums={
+            name: replace(one, tables=drawn(replace(counts, numbers=sums.sums[name]), one.scales))
+            for name, one in noisy.sums.items()
+        },
+    )
+
+
+def _noise(scale: float, shape: tuple[int, ...], rng: np.random.Generator) -> Ints:
+    """Discrete Gaussian noise; a wide one is a rounded normal number to any digit that matters here."""
+    if scale > _WIDE:
+        return np.rint(scale * normal_draws(rng, prod(shape))).astype(np.int64).reshape(shape)
+    return rehearsed_noise(DiscreteNoiseChannel("gaussian", scale), shape, rng)
 
 
 def beside(one: FinestCells, other: FinestCells) -> tuple[FinestCells, FinestCells]:

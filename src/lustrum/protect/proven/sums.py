@@ -11,23 +11,23 @@ sums asks for, starting from the same amount for everybody. Nothing here has see
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
 
-from lustrum.model import Category, Dataset, InputError
-from lustrum.model.arrays import Array, Floats, Ints
+from lustrum.model import Dataset, InputError
+from lustrum.model.arrays import Ints
 from lustrum.model.finest import FinestCells, FinestSums
 from lustrum.model.parameters import pairs, parameter
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import MethodSpec, Stage
-from lustrum.protect.proven.domain import Domain, DomainAxis, axes_of
+from lustrum.protect.proven.domain import Domain
 from lustrum.protect.proven.estimate import LinearEstimate, total_of
 from lustrum.protect.proven.fit import fit
+from lustrum.protect.proven.margins import NoiseMargins
 from lustrum.protect.proven.noisy import NoisySums, NoisyTables
 from lustrum.protect.proven.places import laid_out, positions
 from lustrum.protect.proven.plan import MeasurementPlan, plan_measurements
@@ -36,8 +36,6 @@ _CLIPPED = Fraction(1, 50)
 """The share of a measure's cost that says how many contributions were clipped."""
 _MOST = 2**53
 """Sums are below this, so that they are exact as floats."""
-_ROOT = 1.96
-"""Noise is within so many standard deviations in 95 of 100 draws."""
 
 
 @dataclass(frozen=True)
@@ -134,15 +132,14 @@ def _given(domain: Domain, sums: NoisySums, people: FinestCells) -> Ints:
 class ClippedMeasure:
     """What everybody may know of the sums of one measure, in units of its last decimal.
 
-    ``variances`` are those of effects of the linear estimate, by the axes of each; see
-    :mod:`lustrum.protect.proven.plan`. ``clipped`` is about how many contributions were clipped, and in 95 of
-    100 draws of noise at most ``clipped_margin`` away from it.
+    ``clipped`` is about how many contributions were clipped, and in 95 of 100 draws of noise at most
+    ``clipped_margin`` away from it.
     """
 
     bound: int
     clipped: int
     clipped_margin: int
-    variances: Mapping[tuple[tuple[str, ...], ...], float]
+    noise: NoiseMargins
 
 
 @dataclass(frozen=True)
@@ -154,57 +151,14 @@ class ClippedSums:
     existence_public: ClassVar[bool] = False
     losses: ClassVar[tuple[str, ...]] = ()
 
-    @classmethod
-    def of(cls, spec: ProvenSums, noisy: NoisyTables) -> ClippedSums:
-        """From the noisy tables."""
-        variables = noisy.domain.dataset.variables
-        names = [tuple(variables[v].name for v in axis.variables) for axis in noisy.domain.axes]
-        measures = {}
-        for name, sums in noisy.sums.items():
-            precision = {(): _precision_of_total(sums.plan), **sums.plan.precision}
-            measures[name] = ClippedMeasure(
-                sums.bound,
-                max(sums.clipped, 0),
-                int(np.ceil(_ROOT * sums.clipped_scale)),
-                {tuple(names[a] for a in e): sums.bound**2 / p for e, p in precision.items()},
-            )
-        return cls(spec.to_mapping(), measures)
-
-    def margins(
-        self,
-        measure: str,
-        dataset: Dataset,
-        axes: Sequence[tuple[str, Sequence[Category]]],
-        passing: Mapping[str, frozenset[int]],
-    ) -> Ints:
-        """How far sums are from those of clipped contributions in 95 of 100 draws, for each cell of a table.
-
-        It is -1 for cells by more variables than were measured.
-        """
-        variances = self.measures[measure].variances
-        most = max(map(len, variances))
-        sizes, parts = {}, {}
-        for axis in axes_of(dataset):
-            name = tuple(dataset.variables[v].name for v in axis.variables)
-            sizes[name], parts[name] = len(axis), _inside(dataset, axis, axes, passing)
-        shape = [len(categories) for _, categories in axes]
-        total = np.zeros(shape)
-        for effect, variance in variances.items():
-            total = total + variance * prod(
-                m - m * m / sizes[name] if name in effect else (m / sizes[name]) ** 2
-                for name, m in parts.items()
-            )
-        limited = sum((m < sizes[name]).astype(np.int64) for name, m in parts.items())
-        return np.where(limited <= most, np.ceil(_ROOT * np.sqrt(total)), -1).astype(np.int64)
-
     def to_mapping(self) -> dict[str, Any]:
         """The words as plain values, for a bundle."""
         return {
             "method": dict(self.method),
             "clipped": {
                 name: {
-                    **{k: v for k, v in vars(one).items() if k != "variances"},
-                    "variances": [[list(map(list, e)), v] for e, v in one.variances.items()],
+                    **{k: v for k, v in vars(one).items() if k != "noise"},
+                    **one.noise.to_mapping(),
                 }
                 for name, one in sorted(self.measures.items())
             },
@@ -219,35 +173,10 @@ class ClippedSums:
                     int(one["bound"]),
                     int(one["clipped"]),
                     int(one["clipped_margin"]),
-                    {tuple(map(tuple, e)): float(v) for e, v in one["variances"]},
+                    NoiseMargins.from_mapping(one),
                 )
                 for name, one in mapping["clipped"].items()
             }
             return cls(dict(mapping["method"]), measures)
         except (KeyError, TypeError, ValueError, AttributeError):
             raise InputError("The public words of the sums with a proof are damaged.") from None
-
-
-def _precision_of_total(plan: MeasurementPlan) -> float:
-    return sum(float(share) / plan.others(table, ()) for table, share in plan.shares.items())
-
-
-def _inside(
-    dataset: Dataset,
-    axis: DomainAxis,
-    axes: Sequence[tuple[str, Sequence[Category]]],
-    passing: Mapping[str, frozenset[int]],
-) -> Floats:
-    """How many codes of an axis lie in each cell of a table, of length 1 along what does not limit them."""
-    inside: Array = np.ones((*[1] * len(axes), len(axis)), dtype=np.bool_)
-    for place, row in zip(axis.variables, axis.codes, strict=True):
-        name = dataset.variables[place].name
-        if name in passing:
-            inside = inside & np.isin(row, list(passing[name]))
-        for number, (other, categories) in enumerate(axes):
-            if other == name:
-                within = np.array([np.isin(row, list(c.members)) for c in categories])
-                shape = [1] * len(axes) + [len(axis)]
-                shape[number] = len(categories)
-                inside = inside & within.reshape(shape)
-    return np.asarray(inside.sum(axis=-1, dtype=np.float64))

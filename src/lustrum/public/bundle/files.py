@@ -29,6 +29,7 @@ from lustrum.protect.population.public import (
     search_version,
     stated_search,
 )
+from lustrum.protect.proven.margins import NoiseMargins
 from lustrum.protect.proven.sums import ClippedSums
 from lustrum.protect.weighted import ProtectedRespondents
 from lustrum.public.bundle.agreement import Made, protection_digest
@@ -234,6 +235,8 @@ def _read(path: Path, there: Path) -> Bundle:
             dataset = Dataset.from_mapping(json.loads(files[DATASET]))
         stated = json.loads(files[REPORT])
         report = PublicReport.from_mapping(stated)
+        if report.noise is not None:
+            NoiseMargins.from_mapping(report.noise)
         policy = parse_policy(files[POLICY], str(path / POLICY))
         check_names(policy, dataset, str(path / POLICY))
         cells = _cells(files[CELLS], dataset)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, cached_property
@@ -26,6 +26,8 @@ from lustrum.protect.magnitudes.carriers import own_places
 from lustrum.protect.population.channel import PopulationChannel
 from lustrum.protect.population.readers import KnownTotals
 from lustrum.protect.population.support import Combinations
+from lustrum.protect.proven.domain import DomainAxis, axes_of
+from lustrum.protect.proven.margins import NoiseMargins
 from lustrum.protect.proven.sums import ClippedSums
 from lustrum.public.bundle.files import Bundle
 from lustrum.public.bundle.kinds import Kind, Kinds
@@ -181,7 +183,7 @@ class BundleNumbers:
         table = cube.shown()
         if isinstance(held.public, ClippedSums):
             passing = {f.variable.name: f.passing for f in cube.plan.filters}
-            shown = clipped_release(held.public, measured, self.dataset, table, passing)
+            shown = clipped_release(held.public, measured, self.dataset, table, passing, self._axes)
             return Views(shown, None, shown)
         counted = replace(query, measure=None)
         most = self._shared_bounds.get(counted, lambda: self._bounds_behind(counted))[1]
@@ -313,6 +315,16 @@ class BundleNumbers:
                 )
         return low, high, known
 
+    @cached_property
+    def _noise(self) -> NoiseMargins | None:
+        """How far cells of a population with a proof are off; bundles of earlier versions do not state it."""
+        noise = self.bundle.report.noise
+        return None if noise is None else NoiseMargins.from_mapping(noise)
+
+    @cached_property
+    def _axes(self) -> Sequence[DomainAxis]:
+        return axes_of(self.dataset)
+
     def _margin(self, kind: Kind, table: Table) -> int | None:
         """A table has one margin of error: that of the largest number in it.
 
@@ -323,6 +335,31 @@ class BundleNumbers:
             return None
         largest = int(table.values.max(initial=0))
         return report.margin(kind.variables, own_groups=kind.own_groups, shown=largest)
+
+    def _margin_notes(
+        self, kind: Kind, margin: int | None, margins: Ints | None
+    ) -> Iterator[Message]:
+        """How far numbers are off, in words."""
+        if margin is not None:
+            yield say_many(
+                "Margin of error: a count by {number} variable is rarely more than {margin} away from "
+                "the true one.",
+                "Margin of error: a count by {number} variables is rarely more than {margin} away from "
+                "the true one.",
+                kind.variables,
+                margin=margin,
+            )
+        elif margins is not None and (margins >= 0).any():
+            yield say(
+                "Every number has a margin of error of its own, here from {least} to {most}; 95 of 100 true "
+                "numbers lie within it.",
+                least=int(margins[margins >= 0].min()),
+                most=int(margins.max()),
+            )
+        if margin is None and (margins is None or (margins < 0).any()):
+            yield say(
+                "No margin of error is stated: nobody measured how so many variables go together."
+            )
 
     def _how_made(self) -> tuple[Message, ...]:
         """What every table says of the population that it is counted from."""
@@ -368,27 +405,26 @@ class BundleNumbers:
         passing = {f.variable.name: f.passing for f in cube.plan.filters}
         axes = [(axis.name, axis.categories) for axis in table.axes]
         kind = self._kinds.kind(axes, passing)
-        margin = self._margin(kind, table)
+        margin, margins = None, None
+        if self._noise is None:
+            margin = self._margin(kind, table)
+        else:
+            margins = self._noise.margins(self.dataset, axes, passing, table.values, self._axes)
+            margins = margins if (margins >= 0).any() else None
+        measured = margins
+        if margins is not None and table.structural is not None:
+            measured = margins[~table.structural]
+            margins = np.where(table.structural, -1, margins)
         return replace(
             self._plain(table),
             channel=self._channel_of(kind),
             low=low,
             high=high,
             margin=margin,
+            margins=margins,
             notes=(
                 *self._how_made(),
-                say(
-                    "No margin of error is stated: nobody measured how so many variables go together."
-                )
-                if margin is None
-                else say_many(
-                    "Margin of error: a count by {number} variable is rarely more than {margin} away from "
-                    "the true one.",
-                    "Margin of error: a count by {number} variables is rarely more than {margin} away from "
-                    "the true one.",
-                    kind.variables,
-                    margin=margin,
-                ),
+                *self._margin_notes(kind, margin, measured),
                 *known,
             ),
         )

@@ -16,6 +16,7 @@ from lustrum.model.status import CellStatus
 from lustrum.model.text import say
 from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.magnitudes.report import PublicFactors
+from lustrum.protect.proven.domain import DomainAxis
 from lustrum.protect.proven.sums import ClippedSums
 from lustrum.public.noise import FactorNoise
 
@@ -64,11 +65,12 @@ def clipped_release(
     dataset: Dataset,
     table: Table,
     passing: Mapping[str, frozenset[int]],
+    own: Sequence[DomainAxis],
 ) -> Release:
     """Sums with a proof: no bound is certain, and each cell has a margin of its own."""
     one = public.measures[measure.name]
     axes = [(axis.name, axis.categories) for axis in table.axes]
-    margins = public.margins(measure.name, dataset, axes, passing)
+    margins = one.noise.margins(dataset, axes, passing, table.values, own)
     unknown = (
         ()
         if (margins >= 0).all()

@@ -17,20 +17,21 @@ from typing import Any
 import numpy as np
 
 from lustrum.model import Dataset, DatasetError, LustrumError, PolicyError
+from lustrum.model.arrays import Ints
 from lustrum.model.finest import FinestCells
 from lustrum.model.records import Records
 from lustrum.policy import Policy, read_policy
 from lustrum.policy.read import sealed
-from lustrum.protect.population.measure import measured_tables
 from lustrum.protect.population.public import PublicReport
 from lustrum.protect.proven.domain import Domain
+from lustrum.protect.proven.margins import NoiseMargins, compared
 from lustrum.protect.proven.measure import measure_sums, measure_tables
 from lustrum.protect.proven.method import ProvenPopulation
 from lustrum.protect.proven.noisy import NoisyTables
-from lustrum.protect.proven.places import laid_out
+from lustrum.protect.proven.places import Placed, laid_out, positions
 from lustrum.protect.proven.plan import few_people
-from lustrum.protect.proven.report import beside, public_report
-from lustrum.protect.proven.sums import ClippedSums, ProvenSums, sums_of
+from lustrum.protect.proven.report import Remade, public_report, public_sums
+from lustrum.protect.proven.sums import ClippedSums, ProvenSums
 from lustrum.public.bundle.files import ProtectedSums, bundle_digest, stated_proof
 from lustrum.publish.budget import BudgetLedger
 from lustrum.publish.bundles.history import ReleaseHistory
@@ -125,21 +126,16 @@ def make_proven_bundle(
                 "--measure-again."
             )
         earlier = _earlier_without_proof(store, released, ledger)
-        people = spec.population(noisy)
+        made = Remade.of(spec, noisy)
+        again = made.again(spec)
         proof = {"ledger": ledger.measured()[noisy.digest], "earlier_without_proof": earlier}
-        report = public_report(spec, noisy, people, proof)
-        errors = _true_errors(cells, people, report)
-        if records is not None:
-            errors["sums"] = [
-                _clipped_off(name, asked.bounds[name], records) for name in asked.bounds
-            ]
+        report = public_report(spec, made, again, proof)
+        shown = None
+        if sums is not None and made.sums is not None:
+            shown = ProtectedSums(made.sums, public_sums(sums, made, again))
+        errors = _true_errors(noisy.domain, cells, records, made.people, report, shown)
         write_whole(folder / ERRORS, json.dumps(errors, indent=1).encode(), 0o600)
-        shown = (
-            None
-            if sums is None
-            else ProtectedSums(sums_of(noisy, people), ClippedSums.of(sums, noisy))
-        )
-    packed = pack_bundle(people, sealed(policy.read_bytes(), str(policy)), report, sums=shown)
+    packed = pack_bundle(made.people, sealed(policy.read_bytes(), str(policy)), report, sums=shown)
     # First of all, so that no crash leaves a release that seems to have no proof.
     ledger.released(name, packed.digest)
     write_bundle(out, packed)
@@ -151,26 +147,65 @@ def make_proven_bundle(
     return ProvenBundle(packed.digest, charged, noisy.rho, ledger.left, earlier, few)
 
 
-def _true_errors(true: FinestCells, people: FinestCells, report: PublicReport) -> dict[str, Any]:
-    """How far the people are from the true ones: for the agency alone, and no part of what the proof covers."""
-    most = int(report.method["max_variables"])
-    kinds, _ = measured_tables(*beside(true, people), report.support.base, most)
+def _true_errors(
+    domain: Domain,
+    true: FinestCells,
+    records: Records | None,
+    people: FinestCells,
+    report: PublicReport,
+    sums: ProtectedSums | None,
+) -> dict[str, Any]:
+    """How far numbers are from the true ones: for the agency alone, and no part of what the proof covers."""
+    assert report.noise is not None
+    counted = Placed.of(domain, true), Placed.of(domain, people)
+    errors: dict[str, Any] = {
+        "confidential": "For the agency alone: measured on the true counts.",
+        "tables": _errors_by_axes(domain, NoiseMargins.from_mapping(report.noise), *counted),
+    }
+    if records is not None and sums is not None and isinstance(sums.public, ClippedSums):
+        codes = np.stack([records.codes[v.name] for v in domain.dataset.variables])
+        errors["sums"] = []
+        for name, words in sums.public.measures.items():
+            given = records.numbers[name]
+            clipped = np.clip(given, 0, words.bound)
+            true_sums = Placed(*positions(domain, codes), clipped)
+            shown = replace(counted[1], numbers=sums.sums.sums[name])
+            errors["sums"].append(
+                {
+                    "measure": name,
+                    "contributions that were clipped": int(np.count_nonzero(clipped != given)),
+                    "sum in units of the last decimal": int(given.sum()),
+                    "clipped off": int((given - clipped).sum()),
+                    "tables": _errors_by_axes(domain, words.noise, true_sums, shown),
+                }
+            )
+    return errors
+
+
+def _errors_by_axes(
+    domain: Domain, noise: NoiseMargins, true: Placed, shown: Placed
+) -> list[dict[str, Any]]:
+    """Errors of all tables at all levels by the number of their axes; tied variables are one axis."""
+    found: dict[int, list[tuple[Ints, Ints]]] = {}
+    for subset, one, other, deviation in compared(domain, noise, true, shown):
+        if not deviation.any():
+            continue  # the number of people, which is exact
+        margins = noise.rounded(deviation, np.full(other.shape, len(subset)), other)
+        found.setdefault(len(subset), []).append((np.abs(one - other), margins))
     rows = []
-    for variables, tables in sorted(kinds.items()):
-        size, error, cells = np.concatenate([table.by_size for table in tables]).T
-        margins = np.array(report.margins[variables])[size]
+    for axes, parts in found.items():
+        error, margin = (np.concatenate(part) for part in zip(*parts, strict=True))
+        cells = max(error.size, 1)
         rows.append(
             {
-                "variables": variables,
-                "cells that hold or show anybody": int(cells.sum()),
-                "mean error": round(float((error * cells).sum() / max(cells.sum(), 1)), 3),
+                "variables": axes,
+                "cells that hold or show anything": error.size,
+                "mean error": round(int(error.sum()) / cells, 3),
                 "largest error": int(error.max(initial=0)),
-                "within the stated margin": round(
-                    float(cells[error <= margins].sum() / max(cells.sum(), 1)), 4
-                ),
+                "within the stated margin": round(int((error <= margin).sum()) / cells, 4),
             }
         )
-    return {"confidential": "For the agency alone: measured on the true counts.", "tables": rows}
+    return rows
 
 
 @dataclass(frozen=True)
@@ -194,18 +229,6 @@ class _Purchase:
 
 def _sized(cells: FinestCells) -> tuple[Dataset, int]:
     return cells.dataset, int(cells.counts.sum())
-
-
-def _clipped_off(name: str, bound: int, records: Records) -> dict[str, Any]:
-    """What clipping takes off the sum of everybody: for the agency alone."""
-    given = records.numbers[name]
-    clipped = np.clip(given, 0, bound)
-    return {
-        "measure": name,
-        "contributions that were clipped": int(np.count_nonzero(clipped != given)),
-        "sum in units of the last decimal": int(given.sum()),
-        "clipped off": int((given - clipped).sum()),
-    }
 
 
 def _measured(
