@@ -12,6 +12,7 @@ from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
+import opendp.prelude as opendp
 import pytest
 from hypothesis import given, settings
 from scipy import optimize, stats
@@ -34,8 +35,6 @@ from lustrum.protect.privacy.spec import fitted, rounded_down_the_tree
 from lustrum.protect.totals.inner_table import InnerTable
 
 SMALL = 1e-6
-
-opendp = pytest.importorskip("opendp.prelude")
 
 
 def with_totals(counts: np.ndarray) -> Table:
