@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,6 +18,17 @@ Chance: TypeAlias = np.random.Generator | None
 
 class KeyedChance(np.random.Generator):
     """Chance that a secret fixes: nobody else can draw the same numbers, as with a seed that is guessed."""
+
+
+class WatchedChance(np.random.Generator):
+    """The caller's generator, which notes whether anything asked for it: only then has chance played a part."""
+
+    used = False
+
+    def __getattribute__(self, name: str) -> Any:
+        if name != "used":
+            object.__setattr__(self, "used", True)
+        return super().__getattribute__(name)
 
 
 def generator_of(rng: object) -> np.random.Generator | None:

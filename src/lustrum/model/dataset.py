@@ -64,6 +64,8 @@ class Dataset:
         default_factory=dict, repr=False, compare=False
     )
     source: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    study: bool = field(default=False, repr=False)
+    """Whether a seed changed the records, so that nothing counted from them may be published."""
 
     def __post_init__(self) -> None:
         columns = [

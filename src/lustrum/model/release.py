@@ -206,6 +206,10 @@ class Release(Framed):
 STUDY = "A study: made with a seed, not for publication"
 
 
+STUDIED = "study"
+"""What says in the provenance of a table that a seed changed the records behind it."""
+
+
 class SeededRelease(Release):
     """A release whose chance came from a seed or a generator: to compare methods, never to publish.
 
@@ -214,6 +218,11 @@ class SeededRelease(Release):
 
     def __repr__(self) -> str:
         return f"Seeded{super().__repr__()}"
+
+    @classmethod
+    def of(cls, release: Release) -> SeededRelease:
+        """The same numbers as a study."""
+        return cls(**{item.name: getattr(release, item.name) for item in fields(Release)})
 
     def marked(self) -> Release:
         """The numbers with a variable in front that says in every row that they are no publication."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import fields
+from dataclasses import replace
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
@@ -17,11 +17,18 @@ import numpy.typing as npt
 
 from lustrum.model import Channel, InputError, Release, Table
 from lustrum.model.arrays import Ints, Mask, Words
-from lustrum.model.chance import Chance, KeyedChance, Seed, generator_of
+from lustrum.model.chance import (
+    Chance,
+    KeyedChance,
+    Seed,
+    WatchedChance,
+    generator_of,
+    required_generator,
+)
 from lustrum.model.keys import cell_words
 from lustrum.model.parameters import DeclaredSpec
 from lustrum.model.records import Records
-from lustrum.model.release import SeededRelease
+from lustrum.model.release import STUDIED, SeededRelease
 from lustrum.model.status import CellStatus
 from lustrum.model.table import check_table, whole_cells
 
@@ -53,7 +60,7 @@ class RecordMethod(Protocol):
     stages: ClassVar[tuple[Stage, ...]]
 
     def apply_records(self, records: Records, rng: Seed) -> Records:
-        """Protect records; the same generator gives the same bytes."""
+        """Protect records; the same generator gives the same bytes, and makes a study of them."""
         ...
 
     def publish(self, table: Table) -> Release:
@@ -85,14 +92,48 @@ class MethodSpec(DeclaredSpec):
             if rng is not None:
                 raise InputError("Give 'secret' to publish or 'rng' to study a method, not both.")
             generator = None if table.keys is not None else keyed_chance(self, table, secret)
-        release = self.draw(table, generator)
         if generator is None or isinstance(generator, KeyedChance):
-            return release
-        return SeededRelease(**{item.name: getattr(release, item.name) for item in fields(Release)})
+            return standing(self.draw(table, generator), table)
+        watched = WatchedChance(generator.bit_generator)
+        release = self.draw(table, watched)
+        return SeededRelease.of(release) if watched.used else standing(release, table)
 
     def draw(self, table: Table, rng: Chance) -> Release:
         """Protect a table by its record keys, or by a generator."""
         raise TypeError(f"The method {self.name!r} does not work on tables.")
+
+
+class RecordMethodSpec(MethodSpec):
+    """What methods on records share: chance from a secret, or records that are marked as a study."""
+
+    def apply_records(
+        self, records: Records, rng: Seed = None, *, secret: Deriving | None = None
+    ) -> Records:
+        """Change the records by a secret, the same for the same dataset; a seed makes a study of them."""
+        if secret is not None:
+            if rng is not None:
+                raise InputError("Give 'secret' to publish or 'rng' to study a method, not both.")
+            words = json.dumps(self.to_mapping(), sort_keys=True)
+            key = secret.derive(f"lustrum records {records.dataset.name} {words}")
+            rng = KeyedChance(np.random.Philox(key=int.from_bytes(key, "big")))
+        chance = required_generator(rng)
+        return marked_records(self.change(records, chance), chance)
+
+    def change(self, records: Records, rng: np.random.Generator) -> Records:
+        """Draw the changes from a generator."""
+        raise TypeError(f"The method {self.name!r} does not work on records.")
+
+
+def marked_records(records: Records, chance: np.random.Generator) -> Records:
+    """Changed records, marked as a study where no secret fixed the chance."""
+    if isinstance(chance, KeyedChance):
+        return records
+    return replace(records, dataset=replace(records.dataset, study=True))
+
+
+def standing(release: Release, table: Table) -> Release:
+    """The release, or a study where the table was counted from records that a seed changed."""
+    return SeededRelease.of(release) if table.provenance.get(STUDIED) else release
 
 
 def keyed_chance(method: Any, table: Table, secret: Deriving) -> KeyedChance:
@@ -163,7 +204,7 @@ def released(
     notes: tuple[str, ...] = (),
 ) -> Release:
     """A release of a table: its axes and unit, with the published values."""
-    return Release(
+    release = Release(
         axes=table.axes,
         published=np.asarray(published, dtype=np.int64),
         status=np.full(table.shape, CellStatus.FREE.value) if status is None else status,
@@ -177,3 +218,4 @@ def released(
         structural=table.structural,
         provenance=table.provenance,
     )
+    return standing(release, table)

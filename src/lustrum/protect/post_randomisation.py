@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
 from lustrum.model.arrays import Floats, Ints
-from lustrum.model.chance import Seed, required_generator
 from lustrum.model.channel import MatrixChannel
 from lustrum.model.dataset import Dataset
 from lustrum.model.parameters import floats, one_or_more, parameter
@@ -24,7 +23,7 @@ from lustrum.model.records import Records
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities, changed_by_leaving
 from lustrum.protect.entropy_left import left_by_row, left_by_two_codes
-from lustrum.protect.method import MICRODATA, MethodSpec, Stage, released
+from lustrum.protect.method import MICRODATA, RecordMethodSpec, Stage, released
 from lustrum.protect.microdata import anything, canonical_order, combined, exact_cells
 from lustrum.protect.perturbation.invariant import invariant
 
@@ -38,7 +37,7 @@ def _one_or_several(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class PostRandomisation(MethodSpec):
+class PostRandomisation(RecordMethodSpec):
     """The codes of a variable, or of several, changed at random.
 
     Each code stays with probability ``stay`` and otherwise becomes any other code with equal probability;
@@ -147,9 +146,8 @@ class PostRandomisation(MethodSpec):
         np.fill_diagonal(out, np.where(others > 0, self.stay, 1.0))
         return out
 
-    def apply_records(self, records: Records, rng: Seed) -> Records:
+    def change(self, records: Records, rng: np.random.Generator) -> Records:
         """Draw the codes anew, in the order of record keys or ids, not of the rows."""
-        rng = required_generator(rng)
         order = canonical_order(records)
         strata = combined(records, self.strata)[order]
         parts = [self.variables] if self.joint else [(name,) for name in self.variables]

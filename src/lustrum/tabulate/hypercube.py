@@ -42,6 +42,7 @@ class HypercubeEngine(KernelEngine):
                 unit=dataset.unit,
                 units=dataset.units,
                 description=dataset.description,
+                study=dataset.study,
             )
         for name in (count, *([key] if key else [])):
             if name not in table.schema.names:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from lustrum.model import Category, Contributions, Dataset, StructuralZero, Table
 from lustrum.model.arrays import Indices, Ints, Mask, Words
+from lustrum.model.release import STUDIED
 from lustrum.numeric.counting.plan import Plan
 from lustrum.numeric.structure import Atoms
 from lustrum.numeric.structure.atoms import along_axes
@@ -266,7 +267,8 @@ class Cube:
             contributors=None if measure and measure.holding else counts,
             keys=rolled(self.keys) if keys and self.keys is not None else None,
             structural=self._structural([c for c, _ in axes], filtered) if structural else None,
-            provenance=self._origin(filtered) if keys else {},
+            provenance=(self._origin(filtered) if keys else {})
+            | ({STUDIED: True} if self.dataset.study else {}),
         )
 
     def _origin(self, filtered: bool) -> dict[str, Any]:

@@ -16,20 +16,20 @@ import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
 from lustrum.model.arrays import Floats, Indices, Ints, Words
-from lustrum.model.chance import Chance, Seed, required_generator
+from lustrum.model.chance import Chance
 from lustrum.model.keys import scramble
 from lustrum.model.parameters import parameter
 from lustrum.model.records import Records
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
-from lustrum.protect.method import MethodSpec, Stage, released, uniform_words
+from lustrum.protect.method import RecordMethodSpec, Stage, released, uniform_words
 from lustrum.protect.totals.inner_table import InnerTable
 
 _SLIVER = 1e-12  # keeps bounds true where a division was rounded
 
 
 @dataclass(frozen=True)
-class MultiplicativeNoise(MethodSpec):
+class MultiplicativeNoise(RecordMethodSpec):
     """Multipliers between ``1 + low`` and ``1 + high`` or between ``1 - high`` and ``1 - low``.
 
     Up and down are equally likely, so every number is right on average. ``shape`` spreads the distance from
@@ -87,9 +87,8 @@ class MultiplicativeNoise(MethodSpec):
             noisy = self._by_holding(table, inner, values, rng)
         return self._released(table, inner.added_up(noisy))
 
-    def apply_records(self, records: Records, rng: Seed) -> Records:
+    def change(self, records: Records, rng: np.random.Generator) -> Records:
         """Multiply a measure of all records, holding by holding."""
-        rng = required_generator(rng)
         if not self.measure:
             raise InputError("Multiplicative noise on records needs the name of a 'measure'.")
         described = records.dataset.measure(self.measure)

@@ -14,6 +14,7 @@ from lustrum.model import InputError, Release, Table
 from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.model.chance import Seed
 from lustrum.model.parameters import floats, parameter
+from lustrum.model.release import SeededRelease
 from lustrum.model.text import say
 from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.abilities import NOTHING_PROMISED, Abilities
@@ -213,7 +214,7 @@ class DifferentialPrivacy(MethodSpec):
             return Measured(values + rehearsed_noise(channel, values.shape, rng), scale)
 
         notes = ("A rehearsal: its noise can be repeated, so these numbers must not be published.",)
-        return replace(self._drawn(table, draw), notes=notes)
+        return SeededRelease.of(replace(self._drawn(table, draw), notes=notes))
 
     def split(self, questions: int) -> DifferentialPrivacy:
         """The same method with its cost shared evenly by this many questions."""

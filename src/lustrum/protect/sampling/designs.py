@@ -10,7 +10,7 @@ import numpy as np
 
 from lustrum.model import InputError, Release, Table
 from lustrum.model.arrays import Floats, Ints
-from lustrum.model.chance import Chance, Seed, required_generator
+from lustrum.model.chance import Chance
 from lustrum.model.errors import choices
 from lustrum.model.parameters import one_or_more, pairs, parameter
 from lustrum.model.records import Records
@@ -20,7 +20,7 @@ from lustrum.protect.abilities import Abilities, changed_by_leaving
 from lustrum.protect.entropy_left import left_by_thinning
 from lustrum.protect.method import (
     MICRODATA,
-    MethodSpec,
+    RecordMethodSpec,
     Stage,
     uniform_words,
     whole_counts,
@@ -34,7 +34,7 @@ from lustrum.protect.totals.summed import AxisParts
 
 
 @dataclass(frozen=True)
-class SimpleSampling(MethodSpec):
+class SimpleSampling(RecordMethodSpec):
     """Every set of ``n`` people is equally likely; ``n`` is the fraction of all, rounded to the nearest.
 
     The counts of the sample are published unchanged. If the size of the ``population`` is public, the
@@ -66,9 +66,8 @@ class SimpleSampling(MethodSpec):
             entropy=left_by_thinning(self.fraction),
         )
 
-    def apply_records(self, records: Records, rng: Seed) -> Records:
+    def change(self, records: Records, rng: np.random.Generator) -> Records:
         """The drawn records with their weights; who is drawn does not depend on the order of rows."""
-        rng = required_generator(rng)
         n = self.size(self._checked(len(records)))
         rows = canonical_order(records)[rng.choice(len(records), n, replace=False)]
         share = np.full(n, n / max(len(records), 1))
@@ -121,7 +120,7 @@ class SimpleSampling(MethodSpec):
 
 
 @dataclass(frozen=True)
-class PoissonSampling(MethodSpec):
+class PoissonSampling(RecordMethodSpec):
     """Everybody is drawn independently, with probability ``fraction``.
 
     With ``size``, a measure above 0, the probabilities are in proportion to it and ``fraction`` is their
@@ -152,9 +151,8 @@ class PoissonSampling(MethodSpec):
             entropy=left_by_thinning(self.fraction),
         )
 
-    def apply_records(self, records: Records, rng: Seed) -> Records:
+    def change(self, records: Records, rng: np.random.Generator) -> Records:
         """The drawn records with their weights; who is drawn does not depend on the order of rows."""
-        rng = required_generator(rng)
         order = canonical_order(records)
         chance = self.probabilities(records)[order]
         drawn = rng.random(len(records)) < chance
@@ -240,7 +238,7 @@ Allocation = Literal["proportional", "equal", "root"]
 
 
 @dataclass(frozen=True)
-class StratifiedSampling(MethodSpec):
+class StratifiedSampling(RecordMethodSpec):
     """A simple random sample of each combination of the ``by`` variables.
 
     The ``fraction`` of all people is shared among the strata in proportion to their people, ``equal`` for each,
@@ -293,9 +291,8 @@ class StratifiedSampling(MethodSpec):
         sizes = np.array([wanted.get(code, 0) for code in codes], dtype=np.int64)
         return np.minimum(sizes, populations)
 
-    def apply_records(self, records: Records, rng: Seed) -> Records:
+    def change(self, records: Records, rng: np.random.Generator) -> Records:
         """The drawn records with their weights; who is drawn does not depend on the order of rows."""
-        rng = required_generator(rng)
         codes: tuple[str, ...] = ()
         if self.sizes:
             codes = records.dataset.variable(self.strata[0]).codes

@@ -8,7 +8,7 @@ partners have in common stays too.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -23,7 +23,7 @@ from lustrum.model.records import Records
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.entropy_left import left_by_leaving_together
-from lustrum.protect.method import MICRODATA, MethodSpec, Stage, released
+from lustrum.protect.method import MICRODATA, RecordMethodSpec, Stage, marked_records, released
 from lustrum.protect.microdata import anything, exact_cells, variables_of
 from lustrum.protect.swapping.run import Swapped, SwapPlan, swap
 
@@ -44,7 +44,7 @@ def _rates(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class RecordSwapping(MethodSpec):
+class RecordSwapping(RecordMethodSpec):
     """Households trade places with others like them.
 
     ``geography`` names the variables that are traded, the one with the finest areas first. ``rate`` is the
@@ -200,9 +200,8 @@ class RecordSwapping(MethodSpec):
         shared = {f.name: getattr(self, f.name) for f in fields(SwapPlan) if hasattr(self, f.name)}
         return SwapPlan(**shared, area_rates=self.own_rates)
 
-    def apply_records(self, records: Records, rng: Seed) -> Records:
+    def change(self, records: Records, rng: np.random.Generator) -> Records:
         """The records after swapping."""
-        rng = required_generator(rng)
         return self.swap(records, rng).records
 
     def swap(self, records: Records, rng: Seed, keep: npt.ArrayLike = ()) -> Swapped:
@@ -211,8 +210,9 @@ class RecordSwapping(MethodSpec):
         The result does not depend on the order of the records: random choices follow household ids or, for
         people, record keys or record ids. People without either are taken in the given order.
         """
-        rng = required_generator(rng)
-        return swap(self.plan, records, rng, np.asarray(keep, dtype=np.int64))
+        chance = required_generator(rng)
+        swapped = swap(self.plan, records, chance, np.asarray(keep, dtype=np.int64))
+        return replace(swapped, records=marked_records(swapped.records, chance))
 
     def publish(self, table: Table) -> Release:
         """A table counted from swapped records, with what is known of it.

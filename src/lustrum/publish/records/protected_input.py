@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from lustrum.model import Axis, Channel, InputError, Release, Table, TableQuery
+from lustrum.model.chance import KeyedChance
 from lustrum.model.channel import ComposedChannel
 from lustrum.model.text import say
 from lustrum.numeric.structure import UNBOUNDED
@@ -81,7 +82,7 @@ def prepared(engine: KernelEngine, before: Sequence[Before], secret: Secret) -> 
         settings = json.dumps(spec.to_mapping(), sort_keys=True)
         purpose = f"lustrum before {number} {engine.dataset.name} {settings}"
         key = int.from_bytes(secret.derive(purpose), "big")
-        rng = np.random.Generator(np.random.Philox(key=key))
+        rng = KeyedChance(np.random.Philox(key=key))
         if step.on_records:
             if any(chunk.counts is not None for chunk in current.chunks):
                 raise InputError(
