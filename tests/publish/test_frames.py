@@ -106,7 +106,7 @@ def test_records_are_counted_without_a_measure() -> None:
         ({"rule": Request(), "measure": "turnover"}, "nobody is named here"),
         ({"rule": AnyOf(Threshold(3), Request()), "measure": "turnover"}, "nobody is named here"),
         ({"rule": "p=10"}, "'rule' must be a Rule or a Mapping"),
-        ({"groups": {"size": {"x": ["y"]}}}, "which does not span the table"),
+        ({"groups": {"size": {"x": ["y"]}}}, "do not span the table"),
         ({"groups": {"nace": {"C": ["C10", "C12"]}}}, "holds 'C12', which is no code"),
     ],
 )

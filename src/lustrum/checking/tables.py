@@ -180,7 +180,8 @@ class TableOutput:
                     .apply(Table.from_counts(self.counts))
                     .published
                 ).astype(float)
-            numbers = self._shares(numbers)
+            # A share of a whole with a hidden part would give that part away, so that it is hidden too.
+            numbers = self._shares(np.where(self.hidden, np.nan, numbers))
         else:
             numbers = self.computed(aggfunc, self.values)
         out = np.where(self.hidden, np.nan, numbers)

@@ -37,7 +37,7 @@ from lustrum.publish.records.protected_input import ProtectedInput
 from lustrum.publish.records.views import EngineNumbers
 from lustrum.publish.waivers import refuse_requests
 from lustrum.sensitivity.rule import judges_contributions, ranks_of
-from lustrum.tabulate.frame import FrameEngine, as_arrow, describe_frame
+from lustrum.tabulate.frame import FrameEngine, as_arrow, describe_frame, named_axis
 from lustrum.tabulate.keys import Secret
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ def crosstab(
     policy: object = None,
     secret: Secret | Path | str | None = None,
     holding: object = None,
+    dataset: Dataset | None = None,
 ) -> ProtectedTable:
     """A protected cross tabulation of columns, as ``pandas.crosstab`` spells it.
 
@@ -74,7 +75,8 @@ def crosstab(
     path of a policy file, whose rules then decide whether there is a table at all.
     Random methods need the agency's ``secret``, or the path of its file, by which the same table gets the same
     noise each time; without one they refuse. Records are known by their pandas index, so that a selection of
-    records keeps their keys.
+    records keeps their keys. A description (``dataset``) gives columns labels, all categories, and levels:
+    ``"age:ten-year"`` in ``rownames`` or ``colnames`` shows ten-year groups of ``age``.
 
     >>> from lustrum.protect import Suppression
     >>> made = crosstab(list("nnnnnnss") * 4, list("aaabbbab") * 4, policy=Suppression())
@@ -82,7 +84,8 @@ def crosstab(
     [[12, 12], [4, 4]]
     """
     found, down = named_columns(index, columns, rownames, colnames)
-    given: dict[str, object] = dict(found)
+    columns_of = dict(zip(_variables(list(found), dataset), found.values(), strict=True))
+    given: dict[str, object] = dict(columns_of)
     value_name = _extra(given, values, "values")
     holding_name = _extra(given, holding, "holding")
     weight_name = _extra(given, weights, "weights")
@@ -100,6 +103,7 @@ def crosstab(
         secret=secret_of(secret),
         holding=holding_name,
         record_id=_RECORD,
+        dataset=dataset,
     )
 
 
@@ -117,10 +121,12 @@ def pivot_table(
     secret: Secret | Path | str | None = None,
     holding: str | None = None,
     record_id: str | None = None,
+    dataset: Dataset | None = None,
 ) -> ProtectedTable:
     """A protected pivot table of a frame, as ``pandas.pivot_table`` spells it; see :func:`crosstab`.
 
-    ``index`` and ``columns`` name columns of the frame. Records are counted, or ``values`` are added up, which
+    ``index`` and ``columns`` name columns of the frame, or levels such as ``"age:ten-year"`` that the
+    description ``dataset`` knows. Records are counted, or ``values`` are added up, which
     is the default where a column of values is named. Records are known by the column ``record_id``, by the
     index of a pandas frame, or by their place.
     """
@@ -129,7 +135,10 @@ def pivot_table(
     for name in (*down, *across):
         if not isinstance(name, str):
             raise InputError("'index' and 'columns' name columns of the frame, such as ['area'].")
-    used = [*down, *across, *(n for n in (values, holding, record_id) if n is not None)]
+    used = [
+        *_variables([*down, *across], dataset),
+        *(n for n in (values, holding, record_id) if n is not None),
+    ]
     table = as_arrow(data, list(dict.fromkeys(used)))
     if record_id is None:
         table = _with_records(table, data)
@@ -145,6 +154,7 @@ def pivot_table(
         secret=secret_of(secret),
         holding=holding,
         record_id=record_id or _RECORD,
+        dataset=dataset,
     )
 
 
@@ -163,6 +173,7 @@ def _protected(
     secret: Secret | None,
     holding: str | None,
     record_id: str,
+    dataset: Dataset | None,
 ) -> ProtectedTable:
     if type(margins) is not bool:
         raise InputError(f"'margins' is True or False, not {margins!r}.")
@@ -172,8 +183,15 @@ def _protected(
         raise InputError("Name at least one column for the rows ('index').")
     measure = None if aggfunc == "count" else measure
     described = describe_frame(
-        table, by, measure=measure, weight=weight, holding=holding, record_id=record_id
+        table,
+        _variables(by, dataset),
+        measure=measure,
+        weight=weight,
+        holding=holding,
+        record_id=record_id,
+        described=dataset,
     )
+    axes = tuple(named_axis(name, dataset, total=margins) for name in by)
     described = replace(
         described, measures=tuple(replace(m, unit=m.unit or m.name) for m in described.measures)
     )
@@ -187,14 +205,13 @@ def _protected(
         if decided.dataset != "*":
             described = replace(described, name=decided.dataset)
         check_names(decided, described, "The policy")
-        decision = _answered(table, described, by, measure, margins, decided, secret)
+        decision = _answered(table, described, axes, measure, decided, secret)
         release = decision.release
         if release is None:
             return ProtectedTable(None, rows, None, decision)
         named = _called(release, margins_name)
         why = _plain_reasons(named)
         return ProtectedTable(named, rows, why, replace(decision, release=named), normalize)
-    axes = tuple(Axis(n, total=margins) for n in by)
     query = TableQuery(described.name, axes, measure=measure, weight=weight)
     ranks = 0 if measure is None else 3
     if isinstance(decided, Suppression):
@@ -234,6 +251,11 @@ def _mean_of(sums: Release, people: npt.NDArray[np.float64]) -> Release:
     )
 
 
+def _variables(names: Sequence[str], dataset: Dataset | None) -> list[str]:
+    """The columns that rows and columns of a table are about, at whatever level."""
+    return [named_axis(name, dataset).variable for name in names]
+
+
 def _normalized(normalize: object) -> str:
     if normalize is True:
         return "all"
@@ -245,9 +267,8 @@ def _normalized(normalize: object) -> str:
 def _answered(
     table: pa.Table,
     described: Dataset,
-    by: Sequence[str],
+    axes: tuple[Axis, ...],
     measure: str | None,
-    margins: bool,
     policy: Policy,
     secret: Secret | None,
 ) -> Decision:
@@ -262,7 +283,7 @@ def _answered(
         raise InputError(needs_secret("The policy"))
     engine = FrameEngine(table, described, secret)
     numbers = EngineNumbers(engine, policy, ProtectedInput(engine, secret=secret))
-    query = TableQuery(described.name, tuple(Axis(n, total=margins) for n in by), measure=measure)
+    query = TableQuery(described.name, axes, measure=measure)
     return answer(query, numbers, policy)
 
 
@@ -436,7 +457,10 @@ class ProtectedTable(Framed):
         return self._shares(release, numbers) if self.normalize else numbers
 
     def _shares(self, release: Release, numbers: pandas.DataFrame) -> pandas.DataFrame:
-        """Shares from what is shown; none where the whole, or a part of it without margins, is hidden."""
+        """Shares from what is shown; none where the whole, or a part of it without margins, is hidden.
+
+        The line that holds the whole itself is left out, as pandas does, unless it is that of everybody.
+        """
         values = numbers.to_numpy(dtype=float, na_value=np.nan).reshape(release.shape)
         down = tuple(range(self.rows))
         across = tuple(range(self.rows, len(release.axes)))
@@ -449,7 +473,10 @@ class ProtectedTable(Framed):
             whole = whole.take([-1], at) if at in totals else whole.sum(axis=at, keepdims=True)
         with np.errstate(invalid="ignore", divide="ignore"):
             shares = (values / whole).reshape(numbers.shape)
-        return type(numbers)(shares, index=numbers.index, columns=numbers.columns)
+        made = type(numbers)(shares, index=numbers.index, columns=numbers.columns)
+        if self.normalize == "all" or not totals.issuperset(over):
+            return made
+        return made.iloc[:, :-1] if self.normalize == "index" else made.iloc[:-1]
 
     @property
     def reasons(self) -> pandas.DataFrame:

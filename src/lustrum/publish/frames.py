@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from lustrum.model import Axis, InputError, Release, Table, TableQuery
+from lustrum.model import Dataset, InputError, Release, Table, TableQuery
 from lustrum.model.errors import choices
 from lustrum.model.hierarchy import Category, Hierarchy, Level
 from lustrum.model.variable import Variable
@@ -19,7 +19,7 @@ from lustrum.publish.suppression.tables import StoppableSearch
 from lustrum.publish.waivers import refuse_requests
 from lustrum.sensitivity import Rule
 from lustrum.sensitivity.rule import judges_contributions, ranks_of
-from lustrum.tabulate.frame import FrameEngine, as_arrow, describe_frame
+from lustrum.tabulate.frame import FrameEngine, as_arrow, describe_frame, named_axis
 from lustrum.tabulate.keys import Secret
 
 Groups = Mapping[str, Mapping[str, Sequence[str]]]
@@ -34,6 +34,7 @@ def suppress(
     holding: str | None = None,
     decimals: int | None = None,
     groups: Groups | None = None,
+    dataset: Dataset | None = None,
     totals: bool = True,
     cost: CostWord = "value",
     attacker: AttackerWord = "insiders",
@@ -49,7 +50,8 @@ def suppress(
     ``frame`` is a pandas, polars or Arrow table of records. Without a ``measure`` records are counted; with
     one its values are added up, and the largest contributions of each cell are ranked for the ``rule``.
     Records of the same ``holding`` count as one contributor. ``groups`` are subtotals by variable, such as
-    ``{"nace": {"C": ["C10", "C11"]}}``; they need not nest. The other parameters are those of
+    ``{"nace": {"C": ["C10", "C11"]}}``; they need not nest. A description (``dataset``) knows levels, such as
+    ``by=["nace:sector"]``. The other parameters are those of
     :class:`~lustrum.protect.suppression.Suppression`. A search of more than 20 processor seconds says that it
     goes on to prove that no pattern is cheaper; from then on Ctrl-C takes the best safe pattern so far.
 
@@ -95,6 +97,7 @@ def suppress(
         groups=groups,
         totals=totals,
         ranks=ranks_of(spec.rule),
+        dataset=dataset,
     )
     search = StoppableSearch()
     with search.listening():
@@ -115,34 +118,41 @@ def table_of_records(
     weight: str | None = None,
     secret: Secret | None = None,
     record_id: str | None = None,
+    dataset: Dataset | None = None,
 ) -> Table:
     """A confidential table of records with totals, subtotals and the largest contributions of every cell.
 
-    ``weight`` weights counts and sums. ``secret`` makes record keys, from the column ``record_id`` if there is
-    one and otherwise from the place of a record.
+    ``weight`` weights counts and sums. ``dataset`` describes columns and their levels. ``secret`` makes record
+    keys, from the column ``record_id`` if there is one and otherwise from the place of a record.
     """
     if isinstance(by, str):
         raise InputError(f"'by' must be a list of columns, such as [{by!r}].")
     extra = (measure, weight, holding, record_id)
-    table = as_arrow(frame, [*by, *(name for name in extra if name is not None)])
+    asked = {
+        axis.variable: axis for axis in (named_axis(name, dataset, total=totals) for name in by)
+    }
+    table = as_arrow(frame, [*asked, *(name for name in extra if name is not None)])
     plain = describe_frame(
         table,
-        list(by),
+        list(asked),
         measure=measure,
         weight=weight,
         holding=holding,
         record_id=record_id,
         decimals=decimals,
+        described=dataset,
     )
+    if len(asked) < len(by):
+        raise InputError("'by' names a column twice; a table shows each at one level.")
     subtotals = groups or {}
     for name in subtotals:
-        if name not in by:
-            raise InputError(f"There are groups of {name!r}, which does not span the table.")
+        if name not in asked or asked[name].level is not None:
+            raise InputError(f"There are groups of {name!r}, whose codes do not span the table.")
     variables = tuple(
         _grouped(v, subtotals[v.name]) if v.name in subtotals else v for v in plain.variables
     )
     axes = tuple(
-        Axis(v.name, codes=_codes(v) if v.name in subtotals else None, total=totals)
+        replace(asked[v.name], codes=_codes(v)) if v.name in subtotals else asked[v.name]
         for v in variables
     )
     query = TableQuery("frame", axes, measure=measure, weight=weight)

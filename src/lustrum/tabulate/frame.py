@@ -81,7 +81,7 @@ class FrameEngine(KernelEngine):
                 raise InputError(
                     "'by' must be a list of the names of columns, such as ['age', 'sex']."
                 )
-            axes = tuple(Axis(name, total=totals) for name in columns)
+            axes = tuple(named_axis(name, dataset, total=totals) for name in columns)
             name = dataset.name if dataset else "frame"
             query = TableQuery(name, axes, _filters(where), measure, weight)
         used = None if dataset is not None else _used(query)
@@ -98,6 +98,18 @@ class FrameEngine(KernelEngine):
         if ranks is None:  # rules for sums look at the largest contributions
             ranks = 0 if query.measure is None else 3
         return FrameEngine(table, dataset, secret).tabulate(query, ranks=ranks)
+
+
+def named_axis(name: str, dataset: Dataset | None, *, total: bool = False) -> Axis:
+    """The axis that ``age`` names, or ``age:ten-year``: a level that the description knows.
+
+    >>> named_axis("age:ten-year", None).variable
+    'age:ten-year'
+    """
+    variable, colon, level = name.partition(":")
+    if dataset is None or not colon or any(v.name == name for v in dataset.variables):
+        return Axis(name, total=total)
+    return Axis(variable, dataset.variable(variable).level(level).name, total=total)
 
 
 def as_arrow(frame: object, columns: Sequence[str] | None = None) -> pa.Table:
@@ -137,7 +149,7 @@ def _from_pandas(frame: Any, columns: Sequence[str] | None) -> pa.Table:
         there = [str(name) for name in frame.columns]
         for name in columns:
             if name not in there:
-                raise IngestError(f"The frame has no column {name!r}; {choices(name, there)}.")
+                raise _no_column(name, there)
         frame = frame.loc[:, [name in columns for name in there]]
     frame = frame.copy(deep=False)
     names = [str(name) for name in frame.columns]
@@ -193,9 +205,11 @@ def describe_frame(
     holding: str | None = None,
     record_id: str | None = None,
     decimals: int | None = None,
+    described: Dataset | None = None,
 ) -> Dataset:
     """A description with the codes that occur in each column, sorted, or with its own categories.
 
+    Variables of ``described`` keep their codes, labels and levels.
     ``measure`` and ``weight`` have as many decimals as their values are written with, or ``decimals``.
     """
     for name in (measure, weight, holding, record_id):
@@ -208,13 +222,17 @@ def describe_frame(
         if name in names:
             raise InputError(f"The column {name!r} cannot also span the table; choose another.")
 
+    if described is not None and not isinstance(described, Dataset):
+        raise InputError(f"'dataset' is a lustrum Dataset, not {kind_of(described)}.")
+    known = {v.name: v for v in described.variables} if described is not None else {}
+
     def places(name: str) -> int:
         return _decimals(table.column(name), name) if decimals is None else decimals
 
     return Dataset(
         name=dataset,
         title=dataset,
-        variables=tuple(_describe(table, name) for name in names),
+        variables=tuple(known.get(name) or _describe(table, name) for name in names),
         measures=()
         if measure is None
         else (Measure(measure, measure, decimals=places(measure), holding=holding),),
@@ -275,7 +293,7 @@ def _decimals(column: Any, name: str) -> int:
 
 def _describe(table: pa.Table, name: str) -> Variable:
     if name not in table.schema.names:
-        raise IngestError(f"The frame has no column {name!r}; {choices(name, table.schema.names)}.")
+        raise _no_column(name, table.schema.names)
     column = table.column(name)
     if pa.types.is_dictionary(column.type):
         chunks = column.chunks or [pa.array([], column.type)]
@@ -290,6 +308,16 @@ def _describe(table: pa.Table, name: str) -> Variable:
     if not codes:
         raise IngestError(f"The frame, column {name!r}: there is no value; it needs at least one.")
     return Variable(name, name, tuple(codes), tuple(codes))
+
+
+def _no_column(name: str, there: Sequence[str]) -> InputError:
+    variable, colon, level = name.partition(":")
+    if colon and variable in there:
+        return InputError(
+            f"A frame does not say what the level {level!r} of {variable!r} is; give the description of its "
+            "columns as 'dataset'."
+        )
+    return IngestError(f"The frame has no column {name!r}; {choices(name, there)}.")
 
 
 def _sortable(column: Any) -> Any:
