@@ -10,6 +10,7 @@ import shutil
 import urllib.parse
 import zlib
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from lustrum.answer import TableService
 from lustrum.model import QueryError
 from lustrum.server import Settings, create_app
 from lustrum.server.protocols.selections import listed_values, selected
+from publish.programme.conftest import TURNOVER, make_workplace
 
 DATA = "/pxapi/v2/tables/demo/data"
 FORMATS = ("json-stat2", "csv", "xlsx", "html", "px", "parquet")
@@ -34,8 +36,12 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     folder = tmp_path_factory.mktemp("bundles")
     for name in ("demo", "survey"):
         shutil.copytree(BUNDLES / name, folder / name)
-    with_rules(folder / "demo")
-    service = TableService(bundles=[folder / "demo", folder / "survey"], workers=1)
+    with_rules(folder / "demo", 'updated = "2026-11-18"\n')
+    made = tmp_path_factory.mktemp("made")
+    make_workplace(made).run(TURNOVER, head='formats = ["csv"]')
+    service = TableService(
+        bundles=[folder / "demo", folder / "survey"], prepared=[made / "public"], workers=1
+    )
     yield TestClient(create_app(service, Settings(rate="")), base_url="http://lustrum.test")
     service.close()
 
@@ -96,6 +102,111 @@ def test_sdmx_and_statistics_refuse_what_the_rules_refuse(client: TestClient) ->
         answer = client.get(address)
         assert answer.status_code == 403, address
         assert answer.json()["reasons"]
+
+
+PREPARED = "/pxapi/v2/tables/biz-2025.activity-region.turnover"
+
+
+def test_a_prepared_table_is_a_table_of_pxweb_with_its_hidden_cells(client: TestClient) -> None:
+    listed = {one["id"]: one for one in client.get("/pxapi/v2/tables").json()["tables"]}
+    assert PREPARED.rpartition("/")[2] in listed
+    metadata = client.get(f"{PREPARED}/metadata").json()
+    assert metadata["id"] == ["act", "region", "ContentsCode"]
+    assert metadata["value"] is None
+    assert "status" not in metadata
+    whole = client.get(f"{PREPARED}/data").json()
+    file = client.get("/api/v1/prepared/biz-2025").json()["tables"][0]["files"]["csv"]
+    rows = list(
+        csv.DictReader(io.StringIO(client.get(file.partition("lustrum.test")[2] or file).text))
+    )
+    assert whole["value"] == [int(row["value"]) if row["value"] else None for row in rows]
+    hidden = {place for place, row in enumerate(rows) if row["status"] != "F"}
+    assert hidden == {int(place) for place in whole["status"]}
+    assert hidden
+    codes = list(metadata["dimension"]["region"]["category"]["index"])
+    turned = client.post(f"{PREPARED}/data", json=select(region=["*"], act=["BOTTOM(2)"])).json()
+    assert turned["id"] == ["region", "act", "ContentsCode"]
+    grid = dict(zip([(r["act"], r["region"]) for r in rows], whole["value"], strict=True))
+    acts = list(turned["dimension"]["act"]["category"]["index"])
+    assert turned["value"] == [grid[act, region] for region in codes for act in acts]
+    # What is left out stands for its total; nothing that is hidden comes back.
+    totals = client.get(f"{PREPARED}/data", params={"valuecodes[region]": "*"}).json()
+    assert totals["value"] == [grid["_T", region] for region in codes]
+    saved = client.post(
+        "/pxapi/v2/savedqueries",
+        json={"tableId": PREPARED.rpartition("/")[2], "selection": select(region=["*"])},
+    ).json()
+    assert client.get(f"/pxapi/v2/savedqueries/{saved['id']}/data").json() == totals
+    for form in FORMATS:
+        answer = client.get(f"{PREPARED}/data", params={"outputFormat": form})
+        assert answer.status_code == 200, form
+    for wrong, status in (
+        (f"{PREPARED}x/data", 404),
+        ("/pxapi/v2/tables/nothing.a.b/data", 404),
+        (f"{PREPARED}/data?valuecodes[region]=q", 400),
+        (f"{PREPARED}/data?valuecodes[colour]=*", 400),
+        (f"{PREPARED}/data?valuecodes[act]=*&codelist[act]=agg_x", 400),
+    ):
+        assert client.get(wrong).status_code == status, wrong
+
+
+def test_pxweb_speaks_every_language_of_the_pages(client: TestClient) -> None:
+    languages = [one["id"] for one in client.get("/pxapi/v2/config").json()["languages"]]
+    assert languages == ["en", "de", "fr"]
+    english, french = (
+        client.get("/pxapi/v2/tables/demo/metadata", params={"lang": code}).json()
+        for code in ("en", "fr")
+    )
+    assert english["dimension"]["sex"]["label"] == "Sex"
+    assert french["dimension"]["sex"]["label"] == "Sexe"
+    assert french == client.get("/fr/pxapi/v2/tables/demo/metadata").json() | {
+        "href": french["href"],
+        "dimension": french["dimension"],
+    }
+    params = {"valuecodes[sex]": "*", "lang": "fr"}
+    told, plain = (client.get(DATA, params=params | more).json() for more in ({}, {"lang": "en"}))
+    assert told["value"] == plain["value"]
+    assert told["dimension"]["sex"]["label"] == "Sexe"
+    assert told["note"] != plain["note"]
+    px = client.get(DATA, params=params | {"outputFormat": "px"}).text
+    assert 'LANGUAGE="fr";' in px
+    assert 'STUB="Sexe";' in px
+    saved = client.post(
+        "/pxapi/v2/savedqueries",
+        json={"tableId": "demo", "language": "fr", "selection": select(sex=["*"])},
+    ).json()
+    address = f"/pxapi/v2/savedqueries/{saved['id']}/data"
+    assert client.get(address).json()["dimension"]["sex"]["label"] == "Sexe"
+    assert client.get(address, params={"lang": "de"}).json()["dimension"]["sex"]["label"] != "Sexe"
+    assert client.get(DATA, params={"lang": "tlh"}).status_code == 400
+
+
+def test_the_day_of_the_policy_is_said_wherever_a_table_is_described(client: TestClient) -> None:
+    day = "2026-11-18T00:00:00Z"
+    listed = {one["id"]: one for one in client.get("/pxapi/v2/tables").json()["tables"]}
+    assert listed["demo"]["updated"] == day
+    assert listed["survey"]["updated"] is None
+    metadata = client.get("/pxapi/v2/tables/demo/metadata").json()
+    assert metadata["updated"] == day
+    table = client.get(
+        "/api/v1/tables", params={"dataset": "demo", "by": "sex", "format": "json-stat"}
+    ).json()
+    assert table["updated"] == day
+    px = client.get(DATA, params={"valuecodes[sex]": "*", "outputFormat": "px"}).text
+    assert 'LAST-UPDATED="20261118 00:00";' in px
+    assert client.get("/api/v1/datasets/demo/citation").json()[0]["issued"] == {
+        "date-parts": [[2026, 11, 18]]
+    }
+    described = client.get("/api/v1/catalogue.jsonld").json()["dcat:dataset"]
+    assert {one["dct:identifier"]: one.get("dct:modified") for one in described} == {
+        "demo": "2026-11-18",
+        "survey": None,
+    }
+    for days, there in (("1", False), ("99999999", True)):
+        found = client.get("/pxapi/v2/tables", params={"pastDays": days}).json()["tables"]
+        recent = (date.today() - date(2026, 11, 18)).days <= 1
+        assert ("demo" in [one["id"] for one in found]) == (there or recent)
+        assert "survey" in [one["id"] for one in found]
 
 
 def test_the_default_selection_is_released_and_has_its_own_numbers(client: TestClient) -> None:

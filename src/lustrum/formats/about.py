@@ -24,6 +24,7 @@ class About:
 
     dataset: str = ""
     version: str = ""
+    updated: str = ""
     date: str = ""
     selection: tuple[TableAxis, ...] = ()
     link: str = ""
@@ -52,7 +53,8 @@ class About:
         if label:
             yield "Title", label
         for name, value in (
-            ("Dataset", self.dataset), ("Version", self.version), ("Asked for on", self.date),
+            ("Dataset", self.dataset), ("Version", self.version),
+            ("Updated", self.updated), ("Asked for on", self.date),
         ):  # fmt: skip
             if value:
                 yield name, value

@@ -38,6 +38,8 @@ class JsonStat:
         out["extension"] |= {name: value for name, value in said.items() if value}
         if about.dataset:
             out["source"] = about.dataset
+        if about.updated:
+            out["updated"] = f"{about.updated}T00:00:00Z"
         areas = [name for name in out["id"] if name in about.areas]
         if areas:
             out["role"] = out.get("role", {}) | {"geo": areas}

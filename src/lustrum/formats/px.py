@@ -54,8 +54,8 @@ class Px:
     ending: ClassVar[str] = "px"
     tells_about: ClassVar[bool] = True
 
-    def __init__(self, *, heading: Sequence[str] | None = None) -> None:
-        self.heading = heading
+    def __init__(self, *, heading: Sequence[str] | None = None, language: str = "en") -> None:
+        self.heading, self.language = heading, language
 
     def write(self, release: Release, label: str = "", about: About = NOTHING) -> str:
         """The release as text, in UTF-8 as its ``CODEPAGE`` says."""
@@ -86,9 +86,11 @@ class Px:
         yield 'CHARSET="ANSI";'
         yield 'AXIS-VERSION="2013";'
         yield 'CODEPAGE="utf-8";'
-        yield 'LANGUAGE="en";'
+        yield f'LANGUAGE="{self.language}";'
         if about.date:
             yield f'CREATION-DATE="{about.date.replace("-", "")} 00:00";'
+        if about.updated:
+            yield f'LAST-UPDATED="{about.updated.replace("-", "")} 00:00";'
         yield f"DECIMALS={release.decimals};"
         yield f"SHOWDECIMALS={release.decimals};"
         yield _said("MATRIX", re.sub(r"\W", "", about.dataset)[:20] or "table")

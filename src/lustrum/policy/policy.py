@@ -6,6 +6,7 @@ Every key stands in ``docs/reference/policy.md``; a test holds the two together.
 from __future__ import annotations
 
 import re
+from datetime import date
 from typing import Any
 
 from pydantic import Field, field_validator, model_validator
@@ -39,6 +40,14 @@ _FEWEST_WORDS = 4
 _SITE = re.compile(r"https?://[a-z0-9-]+(\.[a-z0-9-]+)*(:[0-9]{1,5})?\Z")
 
 
+def _is_date(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
 class MistakeAt(ValueError):  # noqa: N818 - a mistake in a policy, with the place where it stands
     """A mistake that a reader finds at one place of the file."""
 
@@ -61,6 +70,11 @@ class Policy(PolicyPart):
     notes: list[str] = Field(
         default_factory=list,
         description="Notes that go with every table.",
+        json_schema_extra=looser("never"),
+    )
+    updated: str = Field(
+        "",
+        description="Day on which the numbers were last updated, such as `2026-11-18`; files say it too.",
         json_schema_extra=looser("never"),
     )
     embed: list[str] = Field(
@@ -135,6 +149,13 @@ class Policy(PolicyPart):
         if reason and len(reason.split()) < _FEWEST_WORDS:
             raise ValueError("say why in a sentence, or leave it out")
         return reason
+
+    @field_validator("updated")
+    @classmethod
+    def _is_a_day(cls, day: str) -> str:
+        if day and (len(day) != 10 or not _is_date(day)):
+            raise ValueError(f"{day!r} is no day; write it as 2026-11-18")
+        return day
 
     @field_validator("embed")
     @classmethod

@@ -351,6 +351,7 @@ def about_answer(
     return About(
         dataset=answer.publisher,
         version=answer.version,
+        updated=answer.snapshot.policy.updated,
         date=day,
         selection=titles.selection(answer.query, answer.snapshot.dataset),
         link=host + view.address(answer.page),

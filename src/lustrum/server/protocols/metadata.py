@@ -59,13 +59,15 @@ def router(service: TableService) -> APIRouter:
         """How to cite a dataset, as CSL-JSON; a table has its own citation in every file."""
         only(request)
         served = find(service, name)
-        words = {
+        words: Json = {
             "id": served.dataset.name,
             "type": "dataset",
             "title": served.dataset.title,
             "URL": f"{str(request.base_url).rstrip('/')}/datasets/{name}",
         }
         policy = served.policy
+        if policy.updated:
+            words |= {"issued": {"date-parts": [[*map(int, policy.updated.split("-"))]]}}
         return JSONResponse([words | ({"container-title": policy.title} if policy.title else {})])
 
     return routes
@@ -102,4 +104,9 @@ def _dataset(served: ServedDataset, host: str) -> Json:
         "schema:url": page,
         "schema:isAccessibleForFree": True,
         "schema:variableMeasured": variables,
+        **(
+            {"dct:modified": day, "schema:dateModified": day}
+            if (day := served.policy.updated)
+            else {}
+        ),
     }

@@ -14,11 +14,15 @@ from fastapi import APIRouter, Body, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import SkipValidation
 
+from lustrum.formats.about import About
 from lustrum.model import Axis, QueryError
+from lustrum.server.http.languages import current, in_language
 from lustrum.server.protocols import pxweb_words, saved_queries
-from lustrum.server.protocols.answering import Told, answered, parameter
+from lustrum.server.protocols.answering import Told, answered, parameter, with_contents
+from lustrum.server.protocols.prepared_tables import PreparedOffer, offered
 from lustrum.server.protocols.pxweb_forms import (
     BASE,
+    CONTENTS,
     FORMATS,
     Form,
     Selection,
@@ -27,7 +31,6 @@ from lustrum.server.protocols.pxweb_forms import (
 )
 from lustrum.server.protocols.selections import Offer, listed_values
 from lustrum.server.service.questions import Questions
-from lustrum.server.service.served_dataset import find
 from lustrum.server.urls.forms import JSONRoute, check_names
 
 _TRIED = 6  # variables that are tried for a first view
@@ -35,29 +38,33 @@ _TRIED = 6  # variables that are tried for a first view
 
 def router(questions: Questions) -> APIRouter:
     """The routes under ``/pxapi/v2``."""
-    routes = APIRouter(prefix=BASE, route_class=JSONRoute, include_in_schema=False)
+    routes = APIRouter(prefix=BASE, route_class=SpokenRoute, include_in_schema=False)
     service = questions.service
     first_views = FirstViews(questions)
 
     @routes.get("/config")
-    def config(request: Request) -> JSONResponse:
+    def config(request: Request) -> Response:
         _check(request)
-        return JSONResponse(pxweb_words.config(questions))
+        return _said(pxweb_words.config(questions))
 
     @routes.get("/tables")
-    def tables(request: Request) -> JSONResponse:
+    def tables(request: Request) -> Response:
         _check(request, "query", "pastdays", "includediscontinued", "pagenumber", "pagesize")
-        return JSONResponse(pxweb_words.tables(service, request))
+        return _said(pxweb_words.tables(service, request))
 
     @routes.get("/tables/{name}")
-    def table(name: str, request: Request) -> JSONResponse:
+    def table(name: str, request: Request) -> Response:
         _check(request)
-        return JSONResponse({"language": "en"} | pxweb_words.table(find(service, name), request))
+        return _said(
+            {"language": current().code} | pxweb_words.table(offered(service, name), request)
+        )
 
     @routes.get("/tables/{name}/metadata")
-    def metadata(name: str, request: Request) -> JSONResponse:
+    def metadata(name: str, request: Request) -> Response:
         _check(request, "defaultselection", "savedquery", "codelist[]")
-        offer = Offer(find(service, name))
+        offer = offered(service, name)
+        if isinstance(offer, PreparedOffer):
+            return _said(pxweb_words.prepared_metadata(offer, request))
         axes: Sequence[Axis] | None = None
         saved = parameter(request, "savedQuery")
         if saved:
@@ -65,18 +72,22 @@ def router(questions: Questions) -> APIRouter:
         elif parameter(request, "defaultSelection").lower() == "true":
             axes = first_views.of(offer).axes
         levels = {
-            k: level_of(offer, offer.variable(k), v)
+            k: level_of(offer, offer.variable(k).name, v)
             for k, v in _bracketed(request, "codelist").items()
         }
-        return JSONResponse(pxweb_words.metadata(offer, request, axes, levels))
+        return _said(pxweb_words.metadata(offer, request, axes, levels))
 
     @routes.get("/tables/{name}/defaultselection")
-    def default_selection(name: str, request: Request) -> JSONResponse:
+    def default_selection(name: str, request: Request) -> Response:
         _check(request)
-        offer = Offer(find(service, name))
-        return JSONResponse(pxweb_words.chosen(first_views.of(offer), offer, request))
+        offer = offered(service, name)
+        return _said(pxweb_words.chosen(first_views.of(offer), offer, request))
 
-    def data(offer: Offer, selection: Selection, form: Form, request: Request) -> Response:
+    def data(
+        offer: Offer | PreparedOffer, selection: Selection, form: Form, request: Request
+    ) -> Response:
+        if isinstance(offer, PreparedOffer):
+            return _prepared(offer, selection, form, request)
         if not selection.given:
             selection = first_views.of(offer)
         query = selection.query(offer)
@@ -84,7 +95,9 @@ def router(questions: Questions) -> APIRouter:
         writer = FORMATS[form.name]
 
         def write(told: Told) -> str | bytes:
-            return form.write(told, selection, offer)
+            contents = offer.of(told.answer.query)
+            release = with_contents(told.release, contents, CONTENTS, "Contents")
+            return form.write(release, told.title, told.about, selection.heading)
 
         return answered(questions, query, request, words, write, writer.media_type, writer.ending)
 
@@ -99,7 +112,7 @@ def router(questions: Questions) -> APIRouter:
             "heading",
             "stub",
         )
-        offer = Offer(find(service, name))
+        offer = offered(service, name)
         lists = _bracketed(request, "codelist")
         chosen = [
             {"variableCode": k, "valueCodes": listed_values(v), "codelist": lists.pop(k, None)}
@@ -123,33 +136,33 @@ def router(questions: Questions) -> APIRouter:
     ) -> Response:
         _check(request, "outputformat", "outputformatparams")
         check_names(request)
-        offer = Offer(find(service, name))
+        offer = offered(service, name)
         return data(offer, selection_of(body, offer), _form(request), request)
 
     @routes.get("/codelists/{name}")
-    def code_list(name: str, request: Request) -> JSONResponse:
+    def code_list(name: str, request: Request) -> Response:
         _check(request)
-        return JSONResponse(pxweb_words.code_list(service, name, request))
+        return _said(pxweb_words.code_list(service, name, request))
 
     @routes.post("/savedqueries")
-    def save(request: Request, body: Annotated[SkipValidation[Any], Body()] = None) -> JSONResponse:
+    def save(request: Request, body: Annotated[SkipValidation[Any], Body()] = None) -> Response:
         _check(request)
         check_names(request)
         checked = saved_queries.checked(body, service)
         name = saved_queries.name_of(checked)
-        return JSONResponse(saved_queries.saved_words(name, checked, request), status_code=201)
+        return _said(saved_queries.saved_words(name, checked, request), status_code=201)
 
     @routes.get("/savedqueries/{name}")
-    def saved(name: str, request: Request) -> JSONResponse:
+    def saved(name: str, request: Request) -> Response:
         _check(request)
-        return JSONResponse(saved_queries.saved_words(name, saved_queries.saved(name), request))
+        return _said(saved_queries.saved_words(name, saved_queries.saved(name), request))
 
     @routes.get("/savedqueries/{name}/selection")
-    def saved_selection(name: str, request: Request) -> JSONResponse:
+    def saved_selection(name: str, request: Request) -> Response:
         _check(request)
         found = saved_queries.saved(name)
-        offer = Offer(find(service, found["tableId"]))
-        return JSONResponse(
+        offer = offered(service, found["tableId"])
+        return _said(
             pxweb_words.chosen(selection_of(found.get("selection"), offer), offer, request)
         )
 
@@ -157,16 +170,63 @@ def router(questions: Questions) -> APIRouter:
     def saved_data(name: str, request: Request) -> Response:
         _check(request, "outputformat", "outputformatparams")
         found = saved_queries.saved(name)
-        offer = Offer(find(service, found["tableId"]))
+        offer = offered(service, found["tableId"])
         asked = bool(parameter(request, "outputFormat"))
         form = (
             _form(request)
             if asked
             else Form.of(found.get("outputFormat") or "", found.get("outputFormatParams") or ())
         )
-        return data(offer, selection_of(found.get("selection"), offer), form, request)
+        said = parameter(request, "lang") or found.get("language")
+        with in_language(pxweb_words.spoken(said or ""), request.url.path):
+            return data(offer, selection_of(found.get("selection"), offer), form, request)
 
     return routes
+
+
+def _prepared(offer: PreparedOffer, selection: Selection, form: Form, request: Request) -> Response:
+    """A part of a prepared table in a form."""
+    release = with_contents(offer.part(selection.axes), offer.contents, CONTENTS, "Contents")
+    host = str(request.base_url).rstrip("/")
+    about = About(
+        dataset=offer.folder.title,
+        version=offer.folder.digest[:12],
+        link=f"{host}/prepared/{offer.folder.name}/{offer.table.id}",
+    )
+    content = form.write(release, offer.title, about, selection.heading)
+    writer = FORMATS[form.name]
+    body = content.encode() if isinstance(content, str) else content
+    disposition = f'attachment; filename="{offer.name}.{writer.ending}"'
+    return Response(
+        body, media_type=writer.media_type, headers={"Content-Disposition": disposition}
+    )
+
+
+def _said(body: Any, status_code: int = 200) -> JSONResponse:
+    """An answer of JSON with its texts in the language of the request."""
+
+    def said(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: said(one) for key, one in value.items()}
+        return [said(one) for one in value] if isinstance(value, list) else current().say(value)
+
+    return JSONResponse(said(body), status_code)
+
+
+class SpokenRoute(JSONRoute):
+    """A route that answers in the language that the parameter ``lang`` names, or that of its address."""
+
+    def get_route_handler(self) -> Any:
+        """The handler, in that language."""
+        handle = super().get_route_handler()
+
+        async def handler(request: Request) -> Response:
+            code = pxweb_words.spoken(parameter(request, "lang") or current().code)
+            with in_language(code, request.url.path):
+                response: Response = await handle(request)
+                return response
+
+        return handler
 
 
 class FirstViews:
@@ -180,8 +240,10 @@ class FirstViews:
         self._lock = threading.Lock()
         self._known: dict[str, tuple[object, Selection]] = {}
 
-    def of(self, offer: Offer) -> Selection:
-        """The selection of a dataset."""
+    def of(self, offer: Offer | PreparedOffer) -> Selection:
+        """The selection of a table, which is the whole of a prepared one."""
+        if isinstance(offer, PreparedOffer):
+            return Selection(tuple(offer.axis(v.name, ["*"]) for v in offer.variables), ())
         mark = None if offer.served.snapshot is None else offer.served.snapshot.mark
         with self._lock:
             known = self._known.get(offer.name)
@@ -193,8 +255,8 @@ class FirstViews:
 
     def _first(self, offer: Offer) -> Selection:
         for variable in offer.variables[:_TRIED]:
-            levels = [None, *(level.name for level in offer.served.levels(variable))]
-            level = min(levels, key=lambda name: len(offer.codes(variable, name)))
+            levels = [None, *offer.levels(variable.name)]
+            level = min(levels, key=lambda name: len(offer.codes(variable.name, name)))
             selection = Selection((Axis(variable.name, level),), ("count",))
             query = selection.query(offer)
             if self._questions.precheck(query).passes and self._questions.ask(query).release:
@@ -203,7 +265,7 @@ class FirstViews:
 
 
 def _check(request: Request, *known: str) -> None:
-    """No parameter that is not known, none twice, and no language but English."""
+    """No parameter that is not known, and none twice."""
     seen = set()
     for name, _ in request.query_params.multi_items():
         word, bracket, variable = name.partition("[")
@@ -214,8 +276,6 @@ def _check(request: Request, *known: str) -> None:
         if (word, variable) in seen:
             raise QueryError(f"The parameter {name[:80]!r} is given twice; give it once.")
         seen.add((word, variable))
-    if parameter(request, "lang") not in ("", "en"):
-        raise QueryError("The tables speak English; leave 'lang' out, or say lang=en.")
 
 
 def _bracketed(request: Request, wanted: str) -> dict[str, str]:

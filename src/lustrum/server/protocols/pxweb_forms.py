@@ -6,9 +6,10 @@ import csv
 import io
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from lustrum.formats.about import About
 from lustrum.formats.cell_text import inert
 from lustrum.formats.csv import Csv
 from lustrum.formats.html import Html
@@ -16,9 +17,11 @@ from lustrum.formats.jsonstat import JsonStat
 from lustrum.formats.parquet import Parquet
 from lustrum.formats.px import Px
 from lustrum.formats.xlsx import Xlsx
-from lustrum.model import Axis, QueryError, TableQuery, Variable
+from lustrum.model import Axis, QueryError, Release, TableQuery
 from lustrum.model.errors import choices
-from lustrum.server.protocols.answering import Json, Told, with_contents
+from lustrum.server.http.languages import current
+from lustrum.server.protocols.answering import Json
+from lustrum.server.protocols.prepared_tables import PreparedOffer
 from lustrum.server.protocols.selections import Offer, selected
 
 BASE = "/pxapi/v2"
@@ -76,24 +79,27 @@ class Form:
                 raise QueryError(f"Of {', '.join(group)} name one.")
         return cls(name, lowered)
 
-    def write(self, told: Told, selection: Selection, offer: Offer) -> str | bytes:
-        """The table in it."""
-        release = with_contents(told.release, offer.of(told.answer.query), CONTENTS, "Contents")
+    def write(
+        self, release: Release, title: str, about: About, heading: Sequence[str] | None
+    ) -> str | bytes:
+        """A table whose last variable is its contents, in it and in the language of the request."""
+        release, title = in_current_language(release), str(current().say(title))
         show: Any = next((_SHOW[o] for o in self.options if o in _SHOW), "labels")
         if self.name == "px":
-            return Px(heading=selection.heading).write(release, told.title, told.about)
+            px = Px(heading=heading, language=current().code)
+            return px.write(release, title, about)
         if self.name == "html":
-            return Html(show=show).write(release, told.title, told.about)
+            return Html(show=show).write(release, title, about)
         if self.name == "csv":
-            text = Csv().write(release, told.title, told.about)
-            return self._delimited(text, told, show, release.axes[-1].name)
+            text = Csv().write(release, title, about)
+            return self._delimited(text, title, show, release.axes[-1].name)
         if self.name == "json-stat2":
-            made = json.loads(JsonStat().write(release, told.title, told.about))
-            return json.dumps(_by_code(made), ensure_ascii=False)
-        made_file: str | bytes = FORMATS[self.name]().write(release, told.title, told.about)
+            made = json.loads(JsonStat().write(release, title, about))
+            return json.dumps(by_code(made), ensure_ascii=False)
+        made_file: str | bytes = FORMATS[self.name]().write(release, title, about)
         return made_file
 
-    def _delimited(self, text: str, told: Told, show: str, last: str) -> str:
+    def _delimited(self, text: str, title: str, show: str, last: str) -> str:
         """Our CSV with another delimiter, and with codes or labels alone."""
         if not self.options:
             return text
@@ -109,12 +115,33 @@ class Form:
         delimiter = next((_SEPARATORS[o] for o in self.options if o in _SEPARATORS), ",")
         writer = csv.writer(out, delimiter=delimiter)
         if "includetitle" in self.options:
-            writer.writerow([inert(str(told.title))])
+            writer.writerow([inert(title)])
         writer.writerows([line[place] for place in keep] for line in (head, *rows))
         return out.getvalue()
 
 
-def _by_code(made: Json) -> Json:
+def in_current_language(release: Release) -> Release:
+    """The release with labels and notes in the language of the request, where somebody translated them."""
+    say = current().say
+    return replace(
+        release,
+        axes=tuple(
+            replace(
+                axis,
+                label=say(axis.label),
+                categories=tuple(replace(c, label=say(c.label)) for c in axis.categories),
+            )
+            for axis in release.axes
+        ),
+        notes=tuple(say(note) for note in release.notes),
+        unit=say(release.unit),
+        statistics=tuple(
+            replace(one, label=say(one.label), unit=say(one.unit)) for one in release.statistics
+        ),
+    )
+
+
+def by_code(made: Json) -> Json:
     """A JSON-stat dataset in the one of its forms that the protocol's description has."""
     for name, one in made["dimension"].items():
         category = one["category"]
@@ -127,7 +154,7 @@ def _by_code(made: Json) -> Json:
     return made
 
 
-def selection_of(body: Any, offer: Offer) -> Selection:
+def selection_of(body: Any, offer: Offer | PreparedOffer) -> Selection:
     """A selection in the words of the protocol; every mistake is one clear sentence."""
     if body is None:
         body = {"selection": []}
@@ -149,9 +176,8 @@ def selection_of(body: Any, offer: Offer) -> Selection:
             every = [content.code for content in offer.contents]
             contents += selected(values, every, CONTENTS) if values else []
         elif values:
-            level = level_of(
-                offer, offer.variable(name), words.get("codelist") or words.get("codeList")
-            )
+            offer.variable(name)
+            level = level_of(offer, name, words.get("codelist") or words.get("codeList"))
             axes.append(offer.axis(name, values, level))
         else:
             offer.variable(name)
@@ -187,20 +213,18 @@ def _placed(placement: Any, axes: list[Axis]) -> tuple[list[Axis], tuple[str, ..
     return ordered, tuple(heading) if heading else None
 
 
-def list_id(dataset: str, variable: Variable, level: str | None) -> str:
-    words = f"{dataset}.{variable.name}"
+def list_id(dataset: str, variable: str, level: str | None) -> str:
+    words = f"{dataset}.{variable}"
     return f"vs_{words}" if level is None else f"agg_{words}.{level}"
 
 
-def level_of(offer: Offer, variable: Variable, name: object) -> str | None:
+def level_of(offer: Offer | PreparedOffer, variable: str, name: object) -> str | None:
     """The level that a code list is about."""
     if name in (None, "", list_id(offer.name, variable, None)):
         return None
-    known = {
-        list_id(offer.name, variable, one.name): one.name for one in offer.served.levels(variable)
-    }
+    known = {list_id(offer.name, variable, one): one for one in offer.levels(variable)}
     if not isinstance(name, str) or name not in known:
         raise QueryError(
-            f"Variable {variable.name!r} has no code list {str(name)[:80]!r}; {choices(str(name), known)}."
+            f"Variable {variable!r} has no code list {str(name)[:80]!r}; {choices(str(name), known)}."
         )
     return known[name]

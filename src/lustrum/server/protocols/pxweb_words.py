@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from datetime import date
 
 from fastapi import Request
 from limits import parse_many
 
 from lustrum._version import __version__
 from lustrum.answer import TableService
+from lustrum.formats.jsonstat import JsonStat
 from lustrum.model import Axis, QueryError, Variable
+from lustrum.model.errors import choices
+from lustrum.model.variable import TOTAL_CODE
 from lustrum.server.http.errors import not_found
-from lustrum.server.protocols.answering import Json, parameter
+from lustrum.server.http.languages import ENGLISH, current, languages
+from lustrum.server.protocols.answering import Json, parameter, with_contents
+from lustrum.server.protocols.prepared_tables import PreparedOffer, prepared_offers
 from lustrum.server.protocols.pxweb_forms import (
     BASE,
     CONTENTS,
     FORMATS,
     Selection,
+    by_code,
     level_of,
     list_id,
 )
@@ -40,8 +48,8 @@ def config(questions: Questions) -> Json:
     return {
         "apiVersion": "2.0.0",
         "appVersion": __version__,
-        "languages": [{"id": "en", "label": "English"}],
-        "defaultLanguage": "en",
+        "languages": [{"id": one.code, "label": one.name} for one in languages().values()],
+        "defaultLanguage": ENGLISH,
         "maxDataCells": settings.background_cells,
         # A number that no program reaches stands for no limit: the protocol wants one of 1 or more.
         "maxCallsPerTimeWindow": 1_000_000 if item is None else item.amount,
@@ -58,9 +66,17 @@ def link(rel: str, request: Request, path: str) -> Json:
     """A link as the protocol writes it."""
     return {
         "rel": rel,
-        "hreflang": "en",
+        "hreflang": current().code,
         "href": f"{str(request.base_url).rstrip('/')}{BASE}{path}",
     }
+
+
+def spoken(code: str) -> str:
+    """The language of a request, English where it names none."""
+    code = code.lower() or ENGLISH
+    if code not in languages():
+        raise QueryError(f"There is no language {code[:20]!r}; {choices(code, languages())}.")
+    return code
 
 
 def _number(request: Request, name: str, otherwise: int) -> int:
@@ -73,17 +89,20 @@ def _number(request: Request, name: str, otherwise: int) -> int:
 def tables(service: TableService, request: Request) -> Json:
     """A page of the tables."""
     wanted = parameter(request, "query")[:200]
-    found = [
-        d for d in catalogue(service).datasets if means(wanted, d.name, d.title, d.description)
+    found: list[Offer | PreparedOffer] = [
+        Offer(find(service, d.name))
+        for d in catalogue(service).datasets
+        if means(wanted, d.name, d.title, d.description)
     ]
-    _number(request, "pastDays", 1)  # nothing says when a dataset changed, so that none is left out
+    found += [o for o in prepared_offers(service) if means(wanted, o.name, o.title, o.folder.title)]
+    if parameter(request, "pastDays"):
+        # Of what does not say when it was updated nothing is left out.
+        first = date.fromordinal(max(date.today().toordinal() - _number(request, "pastDays", 1), 1))
+        found = [o for o in found if not updated(o) or updated(o) >= first.isoformat()]
     number, size = _number(request, "pageNumber", 1), _number(request, "pageSize", _PAGE)
     return {
-        "language": "en",
-        "tables": [
-            table(find(service, d.name), request)
-            for d in found[(number - 1) * size : number * size]
-        ],
+        "language": current().code,
+        "tables": [table(one, request) for one in found[(number - 1) * size : number * size]],
         "page": {
             "pageNumber": number,
             "pageSize": size,
@@ -95,20 +114,29 @@ def tables(service: TableService, request: Request) -> Json:
     }
 
 
-def table(served: ServedDataset, request: Request) -> Json:
+def updated(offer: Offer | PreparedOffer) -> str:
+    """The day on which the numbers of a table were last updated, where its policy states one."""
+    return "" if isinstance(offer, PreparedOffer) else offer.served.policy.updated
+
+
+def table(offer: Offer | PreparedOffer, request: Request) -> Json:
     """One table."""
-    dataset = served.dataset
-    path = f"/tables/{dataset.name}"
+    if isinstance(offer, PreparedOffer):
+        title, description, period = offer.title, offer.folder.title, offer.folder.period
+    else:
+        title, description = offer.served.dataset.title, offer.served.dataset.description
+        period = ""
+    path, day = f"/tables/{offer.name}", updated(offer)
     rels = {"self": path, "metadata": f"{path}/metadata", "data": f"{path}/data"}
     return {
-        "id": dataset.name,
-        "label": dataset.title,
-        "description": dataset.description,
-        "updated": None,
-        "firstPeriod": None,
-        "lastPeriod": None,
+        "id": offer.name,
+        "label": title,
+        "description": description,
+        "updated": f"{day}T00:00:00Z" if day else None,
+        "firstPeriod": period or None,
+        "lastPeriod": period or None,
         "category": "public",
-        "variableNames": [*(v.label for v in served.variables), "Contents"],
+        "variableNames": [*(v.label for v in offer.variables), "Contents"],
         "discontinued": False,
         "paths": [],
         "links": [link(rel, request, where) for rel, where in rels.items()],
@@ -127,7 +155,7 @@ def metadata(
         categories = axis.categories(variable)
         lists = [
             _list_words(offer.name, variable, level, request)
-            for level in (None, *(one.name for one in offer.served.levels(variable)))
+            for level in (None, *offer.levels(variable.name))
         ]
         dimension[variable.name] = {
             "label": variable.label,
@@ -162,32 +190,53 @@ def metadata(
         "href": link("self", request, f"/tables/{offer.name}/metadata")["href"],
         "label": dataset.title,
         "source": dataset.title,
+        **({"updated": f"{day}T00:00:00Z"} if (day := updated(offer)) else {}),
         "note": [*offer.served.policy.public_notes, *offer.served.sentences()],
         "role": role,
         "id": list(dimension),
         "size": [len(one["category"]["index"]) for one in dimension.values()],
         "dimension": dimension,
         "value": None,
-        "extension": {"px": {"tableid": offer.name, "language": "en", "aggregallowed": False}},
+        "extension": px_words(offer.name),
     }
 
 
-def chosen(selection: Selection, offer: Offer, request: Request) -> Json:
+def px_words(name: str) -> Json:
+    """What metadata say of a table for programs that make PX of it."""
+    return {"px": {"tableid": name, "language": current().code, "aggregallowed": False}}
+
+
+def prepared_metadata(offer: PreparedOffer, request: Request) -> Json:
+    """A prepared table without its cells."""
+    release = with_contents(offer.release, offer.contents, CONTENTS, "Contents")
+    made = by_code(json.loads(JsonStat().write(release, offer.title)))
+    made.pop("status", None)
+    for variable in offer.variables:
+        made["dimension"][variable.name]["extension"] = {
+            "elimination": TOTAL_CODE in variable.codes,
+            "show": "value",
+            "codelists": [],
+            "codeLists": [],
+        }
+    made["note"] = [*offer.folder.notes, *made["note"]]
+    href = link("self", request, f"/tables/{offer.name}/metadata")["href"]
+    return made | {"href": href, "value": None, "extension": px_words(offer.name)}
+
+
+def chosen(selection: Selection, offer: Offer | PreparedOffer, request: Request) -> Json:
     """A selection with its expressions turned into codes."""
-    dataset = offer.served.dataset
     listed = []
     for axis in selection.axes:
-        variable = dataset.variable(axis.variable)
-        name = None if axis.level is None else list_id(offer.name, variable, axis.level)
-        codes = [category.code for category in axis.categories(variable)]
-        listed.append({"variableCode": variable.name, "codelist": name, "valueCodes": codes})
-    listed.append(
-        {"variableCode": CONTENTS, "codelist": None, "valueCodes": list(selection.contents)}
-    )
+        name = None if axis.level is None else list_id(offer.name, axis.variable, axis.level)
+        codes = list(axis.codes or offer.codes(axis.variable, axis.level))
+        listed.append({"variableCode": axis.variable, "codelist": name, "valueCodes": codes})
+    prepared = isinstance(offer, PreparedOffer)
+    contents = [one.code for one in offer.contents] if prepared else list(selection.contents)
+    listed.append({"variableCode": CONTENTS, "codelist": None, "valueCodes": contents})
     heading = list(selection.heading or (CONTENTS,))
     stub = [one["variableCode"] for one in listed if one["variableCode"] not in heading]
     return {
-        "language": "en",
+        "language": current().code,
         "selection": listed,
         "placement": {"heading": heading, "stub": stub},
         "links": [link("data", request, f"/tables/{offer.name}/data")],
@@ -205,11 +254,11 @@ def code_list(service: TableService, name: str, request: Request) -> Json:
             f"There is no code list {name[:80]!r}; the metadata of each table name its own."
         )
     variable = known[parts[1]]
-    level = level_of(offer, variable, name)
+    level = level_of(offer, variable.name, name)
     categories = variable.finest if level is None else variable.level(level).categories
     return {
-        "language": "en",
-        "languages": ["en"],
+        "language": current().code,
+        "languages": [*languages()],
         **_list_words(offer.name, variable, level, request),
         "elimination": True,
         "values": [
@@ -220,7 +269,7 @@ def code_list(service: TableService, name: str, request: Request) -> Json:
 
 
 def _list_words(dataset: str, variable: Variable, level: str | None, request: Request) -> Json:
-    name = list_id(dataset, variable, level)
+    name = list_id(dataset, variable.name, level)
     return {
         "id": name,
         "label": variable.label if level is None else variable.level(level).label,

@@ -17,10 +17,9 @@ from lustrum.answer import TableService
 from lustrum.model import QueryError
 from lustrum.server.http.errors import not_found
 from lustrum.server.protocols.answering import Json
+from lustrum.server.protocols.prepared_tables import PreparedOffer, offered
 from lustrum.server.protocols.pxweb_forms import Form, are_texts, selection_of
-from lustrum.server.protocols.pxweb_words import link
-from lustrum.server.protocols.selections import Offer
-from lustrum.server.service.served_dataset import find
+from lustrum.server.protocols.pxweb_words import link, spoken
 
 _LONGEST_ID = 1500
 _LARGEST_SAVED = 64 * 1024
@@ -31,15 +30,20 @@ def checked(body: Any, service: TableService) -> Json:
     if not isinstance(body, dict) or not isinstance(body.get("tableId"), str):
         raise QueryError("A saved query is an object with 'tableId', 'language' and 'selection'.")
     form = Form.of(_text(body.get("outputFormat")), _options(body.get("outputFormatParams")))
-    offer = Offer(find(service, body["tableId"]))
-    selection_of(body.get("selection"), offer).query(offer)
-    kept: Json = {"tableId": offer.name, "language": "en", "selection": body.get("selection")}
+    offer = offered(service, body["tableId"])
+    selection = selection_of(body.get("selection"), offer)
+    if isinstance(offer, PreparedOffer):
+        offer.part(selection.axes)
+    else:
+        selection.query(offer)
+    language = spoken(_text(body.get("language")))
+    kept: Json = {"tableId": offer.name, "language": language, "selection": body.get("selection")}
     return kept | {"outputFormat": form.name, "outputFormatParams": list(form.options)}
 
 
 def _text(value: Any) -> str:
     if value is not None and not isinstance(value, str):
-        raise QueryError("'outputFormat' is a text, such as px.")
+        raise QueryError("'outputFormat' and 'language' are texts, such as px and en.")
     return value or ""
 
 
@@ -69,6 +73,7 @@ def saved(name: str) -> Json:
         if not isinstance(found, dict) or not isinstance(found.get("tableId"), str):
             raise ValueError
         Form.of(_text(found.get("outputFormat")), _options(found.get("outputFormatParams")))
+        spoken(_text(found.get("language")))
     except (ValueError, binascii.Error, zlib.error, QueryError, RecursionError):
         raise not_found("There is no such saved query; save it again.") from None
     return found
@@ -77,7 +82,7 @@ def saved(name: str) -> Json:
 def saved_words(name: str, saved: Json, request: Request) -> Json:
     """A saved query as the protocol describes it."""
     return {
-        "language": "en",
+        "language": saved.get("language", "en"),
         "id": name,
         "savedQuery": {"id": name} | saved,
         "links": [

@@ -61,6 +61,10 @@ class Offer:
         """The variables that may be asked for."""
         return self.served.variables
 
+    def levels(self, name: str) -> tuple[str, ...]:
+        """The levels of a variable that may be asked for."""
+        return tuple(one.name for one in self.served.levels(self.variable(name)))
+
     def variable(self, name: str) -> Variable:
         """The variable of that name; one that the policy keeps back looks like one that is not there."""
         names = [variable.name for variable in self.variables]
@@ -70,21 +74,20 @@ class Offer:
             )
         return self.served.dataset.variable(name)
 
-    def codes(self, variable: Variable, level: str | None) -> list[str]:
+    def codes(self, name: str, level: str | None) -> list[str]:
         """The codes of a level that is offered, or the finest ones."""
+        variable, offered = self.variable(name), self.levels(name)
         if level is None:
             return list(variable.codes)
-        offered = [one.name for one in self.served.levels(variable)]
         if level not in offered:
             raise QueryError(
-                f"Variable {variable.name!r} has no level {level[:80]!r}; {choices(level, offered)}."
+                f"Variable {name!r} has no level {level[:80]!r}; {choices(level, offered)}."
             )
         return list(variable.level(level).codes)
 
     def axis(self, name: str, expressions: Sequence[str], level: str | None = None) -> Axis:
         """A variable with the codes that some expressions select, or without a choice where that is all."""
-        variable = self.variable(name)
-        codes = self.codes(variable, level)
+        codes = self.codes(name, level)
         chosen = selected(expressions, codes, name)
         return Axis(name, level, None if set(chosen) == set(codes) else tuple(chosen))
 
@@ -99,8 +102,8 @@ class Offer:
             rest = list(variable.codes)
         if not rest:
             return None
-        for level in (None, *(one.name for one in self.served.levels(variable))):
-            every = self.codes(variable, level)
+        for level in (None, *self.levels(variable.name)):
+            every = self.codes(variable.name, level)
             if set(rest) == set(every):
                 return Axis(variable.name, level, total=total)
         known = self.known(variable)
