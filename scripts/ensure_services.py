@@ -1,4 +1,5 @@
-"""Make sure that PostgreSQL and Java are there for tests of engines over databases, promtool for alarms, and R.
+"""Make sure that PostgreSQL and Java are there for tests of engines over databases, promtool for alarms, R, and
+LibreOffice.
 
 Looks at PATH and at the places where packages put them. What is missing is installed from Debian's packages
 if that needs no password; otherwise one sentence says what to install. The tests start and stop servers of
@@ -18,6 +19,7 @@ PACKAGES = {
     "Java 17": "openjdk-17-jre-headless",
     "promtool": "prometheus",
     "R": "r-cran-httr2 r-cran-tibble",
+    "LibreOffice": "libreoffice-calc-nogui",
 }
 
 
@@ -59,6 +61,7 @@ def missing(wanted: list[str]) -> list[str]:
         "Java 17": java(),
         "promtool": shutil.which("promtool"),
         "R": r(),
+        "LibreOffice": shutil.which("soffice"),
     }
     return [
         name for name, path in found.items() if path is None and name.split()[0].lower() in wanted
@@ -85,4 +88,4 @@ def main(wanted: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:] or ["postgresql", "java", "promtool", "r"]))
+    sys.exit(main(sys.argv[1:] or [name.split()[0].lower() for name in PACKAGES]))

@@ -14,7 +14,6 @@ DECLARED = {
     "another account needs the rights of root": "a build need not run as root",
     "numpy found no feature of this processor beyond its baseline": "the processor is what it is",
     "set LUSTRUM_ACRO to the Python": "deep; ACRO holds back other versions of what we pin",
-    "set LUSTRUM_OFFICE to": "deep; LibreOffice is no package that a build may install",
 }
 """Words of a skip's reason, and why a build may lack what the test needs."""
 

@@ -1,4 +1,4 @@
-"""R and Node read tables of a running server: R by our own client, Node by jsonstat-toolkit."""
+"""R, Node and LibreOffice read tables of a running server: R by our own client, Node by jsonstat-toolkit."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import json
 import shutil
 import subprocess
 import urllib.parse
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -87,3 +88,53 @@ def test_jsonstat_toolkit_reads_numbers_labels_and_missing_cells(
     cells, hidden = expected(server, asked)
     assert [[labels, value] for labels, value, _ in found["cells"]] == cells
     assert [status != "F" for _, _, status in found["cells"]] == hidden
+
+
+# All sheets, each cell as it is stored, in UTF-8.
+_SHEETS = "csv:Text - txt - csv (StarCalc):44,34,76,1,,0,false,false,false,false,false,-1"
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("form", ["xlsx", "csv"])
+@pytest.mark.parametrize("name", TABLES)
+def test_libreoffice_reads_numbers_labels_and_missing_cells(
+    server: str, tmp_path: Path, name: str, form: str
+) -> None:
+    office = shutil.which("soffice")
+    if office is None:
+        pytest.fail("LibreOffice is not here; install it (Debian: libreoffice-calc-nogui).")
+    asked = full(server, name)
+    if "files" in asked:
+        address = f"{server}{asked['files'][form]}"
+    else:
+        query = urllib.parse.urlencode({"format": form, **asked["plain"]}, doseq=True)
+        address = f"{server}/api/v1/tables?{query}"
+    with urllib.request.urlopen(address) as answer:
+        (tmp_path / f"table.{form}").write_bytes(answer.read())
+    (tmp_path / "read").mkdir()
+    done = subprocess.run(
+        [
+            office,
+            "--headless",
+            f"-env:UserInstallation={(tmp_path / 'profile').as_uri()}",
+            *(["--infilter=CSV:44,34,76,1"] if form == "csv" else []),
+            "--convert-to",
+            _SHEETS,
+            "--outdir",
+            tmp_path / "read",
+            tmp_path / f"table.{form}",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    sheet = "table-Cells.csv" if form == "xlsx" else "table-table.csv"
+    rows = list(csv.DictReader((tmp_path / "read" / sheet).read_text().splitlines()))
+    told = []
+    for row in rows:
+        text = row["value"]
+        value = None if not text or text.isalpha() or text == "–" else float(text)
+        told.append([[row[f"{one}_label"] for one in asked["by"]], value])
+    cells, _ = expected(server, asked)
+    assert sorted(map(str, told)) == sorted(map(str, cells))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -11,7 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lustrum.model import Category, InputError, Table, TableAxis
-from lustrum.protect.cell_key import key_words, read_transitions, transitions_text
+from lustrum.protect.cell_key import (
+    PTable,
+    key_words,
+    read_ptable,
+    read_transitions,
+    transitions_text,
+)
 from lustrum.protect.cell_key.layouts import InverseCdf
 from lustrum.readers.argus import (
     Apriori,
@@ -269,12 +276,31 @@ def test_cell_keys_are_those_of_cell_key(tmp_path: Path) -> None:
         assert got.tolist() == [wanted]
 
 
+@given(st.integers(1, 5), st.integers(0, 4), st.data())
+def test_a_table_of_the_ons_loses_nothing(last: int, bits: int, data: st.DataObject) -> None:
+    step = st.lists(st.integers(0, 9), min_size=1 << bits, max_size=1 << bits)
+    rows = data.draw(st.lists(step, min_size=last + 1, max_size=last + 1))
+    table = PTable("t", np.array(rows) - np.arange(last + 1)[:, None], 1)
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "t.csv")
+        path.write_text(table.text)
+        again = read_ptable(path)
+    assert again.steps.tolist() == table.steps.tolist()
+    assert again.digest == table.digest
+
+
 def test_perturbation_tables_of_r_and_tau_argus(tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text(PTABLE)
     channel = read_transitions(tmp_path / "r.csv")
     assert np.allclose(channel.matrix, [[1, 0, 0, 0], [0.6, 0, 0.3, 0.1]])
     (tmp_path / "again.csv").write_text(transitions_text(channel))
     assert np.allclose(read_transitions(tmp_path / "again.csv").matrix, channel.matrix, rtol=1e-12)
+    (tmp_path / "out.txt").write_text(transitions_text(channel, argus=True))
+    assert (tmp_path / "out.txt").read_text().splitlines()[:2] == [
+        '"i";"j";"p";"v";"p_int_ub"',
+        "0;0;1.0;0;1.0",
+    ]
+    assert np.allclose(read_transitions(tmp_path / "out.txt").matrix, channel.matrix, rtol=1e-12)
     argus = '"i";"j";"p";"v";"p_ij_ub"\n' + "".join(
         ";".join(line.split(";")[:4] + line.split(";")[5:6]) + "\n"
         for line in PTABLE.splitlines()[1:]

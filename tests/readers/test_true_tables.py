@@ -228,6 +228,55 @@ def test_a_mistake_is_one_sentence_with_its_line(tmp_path: Path, text: str, sent
     assert "t.csv" in str(caught.value)
 
 
+OF_R = {
+    "GaussSuppression": """"age","geo","freq","primary","suppressed"
+"Total","Total",12,FALSE,FALSE
+"Total","n",5,FALSE,FALSE
+"Total","s",7,FALSE,FALSE
+"old","Total",7,FALSE,FALSE
+"old","n",3,FALSE,TRUE
+"old","s",4,FALSE,TRUE
+"young","Total",5,FALSE,FALSE
+"young","n",2,TRUE,TRUE
+"young","s",3,FALSE,TRUE
+""",
+    "sdcTable": """"strID","freq","sdcStatus","age","geo"
+"0000",12,"z","Total","Total"
+"0001",5,"s","Total","n"
+"0002",7,"s","Total","s"
+"0100",7,"s","old","Total"
+"0101",3,"x","old","n"
+"0102",4,"x","old","s"
+"0200",5,"s","young","Total"
+"0201",2,"u","young","n"
+"0202",3,"x","young","s"
+""",
+}
+
+
+@pytest.mark.parametrize("package", OF_R)
+def test_tables_of_packages_in_r_are_read_with_their_primary_cells(
+    tmp_path: Path, package: str
+) -> None:
+    file = read(tmp_path, OF_R[package])
+    assert file.names == ("age", "geo")
+    assert [int(value) for value in file.values] == [12, 5, 7, 7, 3, 4, 5, 2, 3]
+    assert file.primary is not None
+    assert [key for key, marked in zip(file.keys, file.primary, strict=True) if marked] == [
+        ("young", "n")
+    ]
+    with pytest.raises(NotJudgedError, match="What is the column 'turnover'"):
+        read(tmp_path, _with_sums(OF_R[package]))
+
+
+def _with_sums(text: str) -> str:
+    """The same with a further column of numbers, which could be the value as well."""
+    head, *rows = text.splitlines()
+    return "".join(
+        f"{line}\n" for line in (f"{head},turnover", *(f"{r},9{i}" for i, r in enumerate(rows)))
+    )
+
+
 FULL = """area,job,value,n,x1,x2,h1,h2,primary,upper,lower,status
 n,a,9,3,5,2,f,g,1,2,1,ok
 n,Total,9,3,5,2,f,g,0,,,ok

@@ -30,6 +30,12 @@ Kind = Literal["counts", "sums"]
 Number = Decimal | None
 
 _MARKS = {"": False, "0": False, "false": False, "no": False, "1": True, "true": True, "yes": True}
+_MARKS |= {
+    "u": True,
+    "s": False,
+    "x": False,
+    "z": False,
+}  # of sdcTable; what is secondary is found anew
 _EXACT = 2**53
 _EXACTLY = Context(prec=1000, rounding=ROUND_HALF_EVEN)
 
@@ -338,7 +344,9 @@ class _Facts:
     def marks(self, name: str) -> tuple[bool, ...]:
         for cell in self.rows:
             if cell.beside[name].lower() not in _MARKS:
-                raise InputError(f"{self.source}, {cell.place}: {name!r} must be 0 or 1.")
+                raise InputError(
+                    f"{self.source}, {cell.place}: {name!r} must be 0 or 1, or u, s, x or z as sdcTable has it."
+                )
         return tuple(_MARKS[text.lower()] for text in self.texts(name))
 
 

@@ -47,6 +47,11 @@ _PLAIN: Mapping[str, tuple[str, ...]] = {
 }
 """What columns of confidential files are called, beside ``value``, ``x1``, ``x2`` ... and ``h1``, ``h2`` ..."""
 _RANKED = {"contribution": re.compile(r"x([1-9]\d*)"), "holding": re.compile(r"h([1-9]\d*)")}
+_OF_R: Mapping[str, Mapping[str, str]] = {
+    "sdcTable": {"strID": "note", "sdcStatus": "primary"},
+    "GaussSuppression": {"primary": "primary", "suppressed": "note"},
+}
+"""What tables of these packages are known by, beside ``freq`` for their counts."""
 _SYMBOL = 6  # letters of a symbol that stands in place of a number
 
 
@@ -159,7 +164,12 @@ def _true_columns(names: Sequence[str], source: str) -> tuple[dict[str, ColumnRo
         columns |= {ranked[n]: ColumnRole(role=role) for n in sorted(ranked)}  # type: ignore[arg-type]
     labels = {name: name.removesuffix("_label") for name in names if name.endswith("_label")}
     columns |= {n: ColumnRole(role="label", of=of) for n, of in labels.items() if of in names}
-    return columns, fact("value")
+    called = fact("value")
+    for package in _OF_R.values():
+        if package.keys() <= set(names):
+            columns |= {n: ColumnRole(role=role) for n, role in package.items()}  # type: ignore[arg-type]
+            called = called if called in names else "freq"
+    return columns, called
 
 
 def _table(

@@ -103,6 +103,20 @@ class PTable:
         head = f"{self.steps.shape} {self.cycle} ".encode()
         return hashlib.sha256(head + self.steps.astype("<i8").tobytes()).hexdigest()[:16]
 
+    @property
+    def text(self) -> str:
+        """The table as the Office for National Statistics publishes its own: a line for each count and key.
+
+        >>> PTable("coin", [[0, 0], [-1, 1]], cycle=1).text.splitlines()[:2]
+        ['pcv,ckey,pvalue', '0,0,0']
+        """
+        lines = (
+            f"{count},{key},{step}\n"
+            for count, row in enumerate(self.steps.tolist())
+            for key, step in enumerate(row)
+        )
+        return "pcv,ckey,pvalue\n" + "".join(lines)
+
     @cached_property
     def channel(self) -> LookupChannel:
         """The public channel of the table: all keys are equally likely."""
@@ -252,15 +266,19 @@ def read_transitions(path: Path | str) -> MatrixChannel:
     return MatrixChannel(matrix, residue_base=1)
 
 
-def transitions_text(channel: MatrixChannel) -> str:
-    """A matrix as R's ptable writes it, with semicolons: tau-ARGUS, SAS and ``ptable`` read it."""
-    lines = ["i;j;p;v;p_int_lb;p_int_ub;type"]
+def transitions_text(channel: MatrixChannel, *, argus: bool = False) -> str:
+    """A matrix as R's ptable writes it, with semicolons; ``argus`` for the columns that tau-ARGUS reads."""
+    lines = ['"i";"j";"p";"v";"p_int_ub"' if argus else "i;j;p;v;p_int_lb;p_int_ub;type"]
     for count, row in enumerate(channel.matrix):
         low = 0.0
         for becomes in np.flatnonzero(row).tolist():
             high = min(low + float(row[becomes]), 1.0)
-            words = (count, becomes, float(row[becomes]), becomes - count, low, high, "all")
-            lines.append(";".join(map(repr, words[:-1])) + ";all")
+            words = [count, becomes, float(row[becomes]), becomes - count, low, high]
+            lines.append(
+                ";".join(map(repr, words[:4] + words[5:]))
+                if argus
+                else ";".join(map(repr, words)) + ";all"
+            )
             low = high
     return "\n".join(lines) + "\n"
 
