@@ -63,6 +63,22 @@ def test_everything_registered_is_reached_from_its_room_and_completed_by_tab(
     assert getattr(room, kind.__name__) is kind
 
 
+def test_every_public_function_has_an_example_that_runs() -> None:
+    """Examples in docstrings are tests; those on the page by task run too."""
+    without = []
+    for name in lu.__all__:
+        public = getattr(lu, name)
+        inside = getattr(public, "__all__", ()) if inspect.ismodule(public) else ()
+        members = [getattr(public, one) for one in inside]
+        functions = [one for one in members if inspect.isfunction(one)]
+        if inspect.isclass(public) and not issubclass(public, Exception):
+            functions.append(public)
+        if inspect.isfunction(public):
+            functions.append(public)
+        without += [one.__qualname__ for one in functions if ">>>" not in (one.__doc__ or "")]
+    assert without == []
+
+
 def test_every_room_and_every_name_it_offers_is_there() -> None:
     for name in lu.__all__:
         assert name in dir(lu)
@@ -297,6 +313,44 @@ rows = pd.DataFrame({{"a": list("xyxyxx"), "b": list("uuvvuv")}})
 method = lu.protect.RandomRounding(base=3)
 lu.crosstab(rows.a, rows.b, policy=method, secret=Secret(bytes(16)))
 method.apply(lu.Table.from_frame(rows, by=["a", "b"]), secret=Secret(bytes(16)))
+"""
+    done = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-1500:]
+
+
+ABSENT = {
+    "os": "fork forkpty getuid geteuid getgid getegid getgroups chown fchown killpg setsid mkfifo statvfs "
+    "sysconf uname O_NOFOLLOW O_DIRECTORY O_CLOEXEC O_NONBLOCK sched_getaffinity posix_fadvise pread nice",
+    "signal": "SIGHUP SIGKILL SIGSTOP SIGCONT SIGUSR1 SIGUSR2 SIGALRM SIGCHLD SIGPIPE SIGQUIT alarm setitimer",
+    "socket": "AF_UNIX",
+}
+"""What Windows has none of."""
+
+
+@pytest.mark.slow
+def test_every_module_and_public_name_is_there_without_what_only_unix_has() -> None:
+    run = f"""
+import importlib, pkgutil, sys, warnings
+warnings.simplefilter("ignore")
+# What is not ours may ask first; it knows Windows by itself.
+for name in ("asyncio.runners", "concurrent.futures", "duckdb", "fastapi.testclient", "ibis", "tempfile",
+             "multiprocessing.managers", "numba", "opendp.prelude", "pandas", "polars", "scipy.optimize",
+             "uvicorn.server"):
+    importlib.import_module(name)
+for name in ("fcntl", "resource", "pwd", "grp", "termios"):
+    sys.modules[name] = None
+for name, words in {ABSENT!r}.items():
+    module = importlib.import_module(name)
+    for word in words.split():
+        vars(module).pop(word, None)
+import lustrum
+found = [one.name for one in pkgutil.walk_packages(lustrum.__path__, "lustrum.")]
+for name in found:
+    if not name.endswith("__main__"): importlib.import_module(name)
+assert len(found) > 600
+for room in (getattr(lustrum, name) for name in lustrum.__all__):
+    for name in getattr(room, "__all__", ()):
+        getattr(room, name)
 """
     done = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-1500:]

@@ -140,6 +140,23 @@ def test_what_is_suggested_is_tried_in_one_line_and_passes() -> None:
     assert session["output_0"].frame.loc["All", "All"] == 300
 
 
+@pytest.mark.parametrize("margins", [False, True])
+def test_a_share_tells_nothing_of_a_hidden_part_of_its_whole(margins: bool) -> None:
+    """With all other shares of a row, the share of a hidden cell would be what is left of 1."""
+    people = pd.DataFrame(
+        {"area": ["n"] * 40 + ["s"] * 40, "job": ["a"] * 37 + ["b"] * 3 + ["a", "b"] * 20}
+    )
+    session = Session()
+    session.crosstab(people.area, people.job, normalize="index", margins=margins, name="shares")
+    shares = session.suppress("shares").frame
+    assert np.isnan(shares.loc["n", "b"])
+    for row in ("n", "s"):
+        hidden = shares.loc[row, ["a", "b"]].isna()
+        assert hidden.sum() != 1
+    if not margins:
+        assert shares.loc["s"].tolist() == [0.5, 0.5]
+
+
 def test_primary_suppression_alone_is_found_by_the_audit_of_a_second_table() -> None:
     frame = people(300)
     frame.loc[frame.index[:4], "job"] = "rare"
@@ -254,6 +271,9 @@ def test_a_changed_file_or_record_is_refused(tmp_path: Path, name: str) -> None:
     approved.write_text("another table")
     with pytest.raises(DatasetError, match="not what was decided"):
         CheckerFolder(folder).decisions()
+    with pytest.raises(DatasetError, match="not what was decided"):
+        CheckerFolder(folder).decide("unsafe", "refuse")
+    assert record.read_bytes() == written
 
 
 def test_the_checkers_page_lists_shows_and_decides(tmp_path: Path) -> None:

@@ -64,7 +64,23 @@ MENDABLE = frozenset(("areas", "audit", "cells", "mean-cell-size", "risk", "smal
 
 
 def answer(query: TableQuery, numbers: ProtectedNumbers, policy: Policy) -> Decision:
-    """Take a question through the five steps, and where it fails through what the policy tries next."""
+    """Take a question through the five steps, and where it fails through what the policy tries next.
+
+    >>> import pyarrow as pa
+    >>> from lustrum.model import Axis
+    >>> from lustrum.policy.presets import preset
+    >>> from lustrum.policy.read import parse_policy
+    >>> from lustrum.publish.records.protected_input import ProtectedInput
+    >>> from lustrum.publish.records.views import EngineNumbers
+    >>> from lustrum.tabulate.frame import FrameEngine, describe_frame
+    >>> from lustrum.tabulate.keys import Secret
+    >>> people = pa.table({"area": ["n", "s"] * 9})
+    >>> engine = FrameEngine(people, describe_frame(people, ["area"]), Secret(bytes(16)))
+    >>> policy = parse_policy(preset("keyed-rounding", engine.dataset).encode(), "a preset")
+    >>> numbers = EngineNumbers(engine, policy, ProtectedInput(engine))
+    >>> [reason.rule for reason in answer(TableQuery("frame", (Axis("area"),)), numbers, policy).reasons]
+    ['population']
+    """
     if policy.dataset not in ("*", query.dataset):
         raise QueryError(f"The policy is for {policy.dataset!r}, not for {query.dataset!r}.")
     case = run_steps(QuestionState(query, numbers, policy))

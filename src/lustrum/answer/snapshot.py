@@ -117,7 +117,23 @@ class Precheck:
 def precheck(
     query: TableQuery, numbers: ProtectedNumbers, policy: Policy, *, count: bool = True
 ) -> Precheck:
-    """Try the rules; without ``count`` only those that need no numbers."""
+    """Try the rules; without ``count`` only those that need no numbers.
+
+    >>> import pyarrow as pa
+    >>> from lustrum.model import Axis
+    >>> from lustrum.policy.presets import preset
+    >>> from lustrum.policy.read import parse_policy
+    >>> from lustrum.publish.records.protected_input import ProtectedInput
+    >>> from lustrum.publish.records.views import EngineNumbers
+    >>> from lustrum.tabulate.frame import FrameEngine, describe_frame
+    >>> from lustrum.tabulate.keys import Secret
+    >>> people = pa.table({"area": ["n", "s"] * 9})
+    >>> engine = FrameEngine(people, describe_frame(people, ["area"]), Secret(bytes(16)))
+    >>> policy = parse_policy(preset("keyed-rounding", engine.dataset).encode(), "a preset")
+    >>> numbers = EngineNumbers(engine, policy, ProtectedInput(engine))
+    >>> precheck(TableQuery("frame", (Axis("area"),)), numbers, policy, count=False).passes
+    True
+    """
     cells = inner_count(query, numbers.dataset)
     reasons = tuple(question_rules(query, numbers.dataset, policy.rules))
     if reasons or not count:

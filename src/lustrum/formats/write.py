@@ -55,6 +55,14 @@ def write_release(release: Release, path: Path | str, *, study: bool = False) ->
 
     CSV and Parquet have codes, value, status, and ``low`` and ``high`` where it states intervals. A value that
     is not shown is empty, in a workbook its letter, and never 0; :func:`plain_letters` keeps from telling why.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from lustrum.model import Table
+    >>> from lustrum.protect.suppression import Suppression
+    >>> with TemporaryDirectory() as folder:
+    ...     write_release(Suppression().apply(Table.from_counts([1, 8])), Path(folder, "table.csv"))
+    ...     Path(folder, "table.csv").read_text().splitlines()
+    ['v1,value,status', '1,,N', '2,8,F']
     """
     release = writable(release, study)
     path = Path(path)

@@ -129,6 +129,11 @@ def pivot_table(
     description ``dataset`` knows. Records are counted, or ``values`` are added up, which
     is the default where a column of values is named. Records are known by the column ``record_id``, by the
     index of a pandas frame, or by their place.
+
+    >>> from lustrum.protect import Suppression
+    >>> records = {"area": list("nnnnnnss") * 4, "job": list("aaabbbab") * 4}
+    >>> pivot_table(records, index="area", columns="job", policy=Suppression()).frame.to_numpy().tolist()
+    [[12, 12], [4, 4]]
     """
     down = [index] if isinstance(index, str) else list(index)
     across = [columns] if isinstance(columns, str) else list(columns)

@@ -43,7 +43,13 @@ class StructuralZero:
 
 @dataclass(frozen=True)
 class Dataset:
-    """The frozen description of a dataset."""
+    """The frozen description of a dataset.
+
+    >>> variables = [{"name": "sex", "codes": ["1", "2"]}]
+    >>> words = {"dataset": {"name": "town", "title": "Town"}, "variables": variables}
+    >>> Dataset.from_mapping(words).variable("sex").codes
+    ('1', '2')
+    """
 
     name: str
     title: str

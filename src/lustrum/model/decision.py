@@ -21,7 +21,12 @@ from lustrum.model.table import Framed
 
 @dataclass(frozen=True)
 class Decision(Framed):
-    """The end of a question. A refusal is a value with reasons and a way forward, not an exception."""
+    """The end of a question. A refusal is a value with reasons and a way forward, not an exception.
+
+    >>> reason = Reason("max_cells", "The table is too large.", "Leave a variable out.")
+    >>> Decision(TableQuery("town", ()), Verdict.REFUSAL, (reason,)).reasons[0].rule
+    'max_cells'
+    """
 
     query: TableQuery
     verdict: Verdict

@@ -86,7 +86,11 @@ class Group:
 
 @dataclass(frozen=True)
 class Axis:
-    """One variable of a table: at a level, or some of its codes, or own groups; with a total or not."""
+    """One variable of a table: at a level, or some of its codes, or own groups; with a total or not.
+
+    >>> Axis("age", level="ten-year", total=True).complete
+    True
+    """
 
     variable: str
     level: str | None = None
@@ -216,7 +220,11 @@ def _free_code(number: int, variable: Variable) -> str:
 
 @dataclass(frozen=True)
 class Filter:
-    """Who is counted: only records whose variable has one of these codes (finest or groups)."""
+    """Who is counted: only records whose variable has one of these codes (finest or groups).
+
+    >>> Filter("sex", ("1",)).codes
+    ('1',)
+    """
 
     variable: str
     codes: tuple[str, ...]
@@ -237,7 +245,11 @@ class Filter:
 
 @dataclass(frozen=True)
 class TableQuery:
-    """A question for a table."""
+    """A question for a table.
+
+    >>> TableQuery("town", (Axis("area"),), (Filter("sex", ("1",)),)).to_mapping()
+    {'dataset': 'town', 'by': ['area'], 'where': {'sex': ['1']}}
+    """
 
     dataset: str
     by: tuple[Axis, ...]

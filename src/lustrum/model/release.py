@@ -86,6 +86,10 @@ class Release(Framed):
     compared with the sums of their parts, which makes no sense for means. Several statistics stand along the
     last axis, and ``statistics`` says what each of them is. All values are in units of ``10**-decimals``; a
     statistic is written with its own decimals.
+
+    >>> axis = TableAxis.plain("area", ["n", "s"])
+    >>> Release((axis,), np.array([3, 0]), np.array(["F", "N"]), {"method": "by hand"}).known.tolist()
+    [True, False]
     """
 
     axes: tuple[TableAxis, ...]

@@ -35,6 +35,14 @@ def read_policy(path: Path, *, sealed_only: bool = False) -> Policy:
     """Read and check a policy file; the first mistake is one clear sentence.
 
     With ``sealed_only`` a file without a seal is refused: a line that is deleted from it would leave a default.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from lustrum.policy.presets import preset
+    >>> words = {"dataset": {"name": "town", "title": "Town"}, "variables": [{"name": "sex", "codes": ["1"]}]}
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "p.toml").write_text(preset("keyed-rounding", Dataset.from_mapping(words)))
+    ...     read_policy(Path(folder, "p.toml")).dataset
+    'town'
     """
     try:
         raw = path.read_bytes()
@@ -198,7 +206,13 @@ def _sentence(first: Any, dotted_key: str) -> str:
 
 
 def check_names(policy: Policy, dataset: Dataset, where: str) -> None:
-    """Refuse a policy that is for another dataset, or names a variable that this one does not have."""
+    """Refuse a policy that is for another dataset, or names a variable that this one does not have.
+
+    >>> words = {"dataset": {"name": "town", "title": "Town"}, "variables": [{"name": "sex", "codes": ["1"]}]}
+    >>> from lustrum.policy.presets import preset
+    >>> town = Dataset.from_mapping(words)
+    >>> check_names(parse_policy(preset("keyed-rounding", town).encode(), "p"), town, "The policy")
+    """
     if policy.dataset not in ("*", dataset.name):
         raise PolicyError(
             f"{where} is for the dataset {policy.dataset!r}, not for {dataset.name!r}; put the right "

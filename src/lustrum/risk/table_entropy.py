@@ -241,7 +241,11 @@ def entropy_term(values: npt.ArrayLike) -> float:
 
 
 def size_term(people: int) -> float:
-    """``-(1 / sqrt N) log(1 / (e sqrt N))``, which is 1 for one person and falls towards 0."""
+    """``-(1 / sqrt N) log(1 / (e sqrt N))``, which is 1 for one person and falls towards 0.
+
+    >>> size_term(1), round(size_term(100), 4)
+    (1.0, 0.3303)
+    """
     if people < 1:
         raise InputError(
             "A table without anybody in it has no entropy; it needs at least one person."
@@ -270,6 +274,12 @@ def expected_behind(
     expectation, ``sum_i i n_i p_ij / sum_i n_i p_ij``: what a reader who knows how often each true value
     occurs expects behind ``j``. Where the channel leads nobody to ``j``, the first is 0, and for the
     second nothing is known but ``j`` itself.
+
+    >>> from lustrum.protect import ConventionalRounding
+    >>> table = Table.from_counts([1, 2, 3])
+    >>> release = ConventionalRounding(base=3).apply(table)
+    >>> expected_behind(table.values, release.published, release.channel).tolist()
+    [1.0, 2.5, 2.5]
     """
     true, frequency = np.unique(counts, return_counts=True)
     values, inverse, seen = np.unique(published, return_inverse=True, return_counts=True)

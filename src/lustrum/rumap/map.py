@@ -333,7 +333,14 @@ def rumap(
 
 
 def growing_map(sweep: Sweep, progress: Progress | None = None) -> Iterator[RUMap]:
-    """The map after each draw, for a page on which points appear as they come in."""
+    """The map after each draw, for a page on which points appear as they come in.
+
+    >>> from lustrum.rumap import grid
+    >>> methods = grid("conventional-rounding", base=[3, 5])
+    >>> sweep = sweep_of(Table.from_counts([[1, 9], [8, 7]]), methods, workers=1)
+    >>> [*growing_map(sweep)][-1].to_come
+    0
+    """
     draws: list[Draw] = []
     to_come = 0
 
@@ -359,7 +366,12 @@ def sweep_of(
     workers: int | None = None,
     cache: Cache | Path | str | None = None,
 ) -> Sweep:
-    """What :func:`rumap` is going to measure."""
+    """What :func:`rumap` is going to measure.
+
+    >>> from lustrum.rumap import grid
+    >>> len(sweep_of(Table.from_counts([1, 9]), grid("conventional-rounding", base=[3, 5])).methods)
+    2
+    """
     cases = cases_of(tables)
     first = next(iter(cases.tables.values()))
     chosen = tuple(default_methods(first) if methods is None else methods)

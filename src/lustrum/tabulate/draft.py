@@ -224,6 +224,13 @@ def draft_description(source: FileSource, name: str | None = None) -> str:
 
     A draft can be read as it is, except that measures without a unit have no tables of sums. The dataset
     is named after the file unless it is given a name.
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "town.csv").write_text("sex,area\\n1,n\\n2,s\\n1,s\\n")
+    ...     "[dataset]" in draft_description(FileSource(Path(folder, "town.csv")))
+    True
     """
     return look_at(source).text(name=name)
 

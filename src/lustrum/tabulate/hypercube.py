@@ -84,7 +84,13 @@ def _keys(table: pa.Table, name: str) -> np.ndarray[tuple[int, ...], np.dtype[np
 
 
 def aggregate(engine: Engine, variables: list[str]) -> pa.Table:
-    """The non-empty cells of a hypercube over these variables, for :class:`HypercubeEngine`."""
+    """The non-empty cells of a hypercube over these variables, for :class:`HypercubeEngine`.
+
+    >>> from lustrum.tabulate.frame import FrameEngine, describe_frame
+    >>> people = pa.table({"area": ["n", "n", "s"], "job": ["a", "b", "a"]})
+    >>> aggregate(FrameEngine(people, describe_frame(people, ["area", "job"])), ["area"]).to_pydict()
+    {'area': ['n', 's'], 'count': [2, 1]}
+    """
     if not variables:
         raise InputError("A hypercube needs at least one variable.")
     query = TableQuery(engine.dataset.name, tuple(Axis(name) for name in variables))
@@ -93,7 +99,12 @@ def aggregate(engine: Engine, variables: list[str]) -> pa.Table:
 
 
 def cells_of(table: Table, counts: Ints) -> pa.Table:
-    """The cells of a table that hold anybody by these counts, with their summed keys if there are any."""
+    """The cells of a table that hold anybody by these counts, with their summed keys if there are any.
+
+    >>> table = Table.from_counts([3, 0, 2], names=["area"])
+    >>> cells_of(table, table.values).to_pydict()
+    {'area': ['1', '3'], 'count': [3, 2]}
+    """
     where = np.nonzero(counts)
     columns: dict[str, pa.Array] = {}
     for axis, position in zip(table.axes, where, strict=True):
@@ -116,7 +127,13 @@ class RecordsEngine(KernelEngine):
 
 
 def records_of(engine: KernelEngine) -> Records:
-    """All records behind an engine in one piece."""
+    """All records behind an engine in one piece.
+
+    >>> from lustrum.tabulate.frame import FrameEngine, describe_frame
+    >>> people = pa.table({"area": ["n", "n", "s"]})
+    >>> records_of(FrameEngine(people, describe_frame(people, ["area"]))).codes["area"].tolist()
+    [0, 0, 1]
+    """
     chunks = engine.chunks
 
     def joined(part: str, name: str) -> npt.NDArray[Any]:

@@ -219,6 +219,14 @@ def ingest(
     Any error leaves the dataset as it was. Record keys come from the secret of the folder, or from the one
     given, which becomes that of the folder. ``progress`` gets the rows done and, where it is
     known, how many there are.
+
+    >>> import pyarrow as pa
+    >>> from tempfile import TemporaryDirectory
+    >>> from lustrum.tabulate import FrameSource
+    >>> words = {"dataset": {"name": "town", "title": "Town"}, "variables": [{"name": "sex", "codes": ["1"]}]}
+    >>> with TemporaryDirectory() as folder:
+    ...     ingest(FrameSource(pa.table({"sex": ["1", "1"]})), Dataset.from_mapping(words), Store(Path(folder)))
+    2
     """
     wanted = [
         *(v.name for v in dataset.variables),
@@ -263,7 +271,15 @@ def _check_frame(weight: Weight, summed: int, source: str) -> None:
 
 
 def read_description(path: Path) -> Dataset:
-    """Read and check a dataset description in TOML."""
+    """Read and check a dataset description in TOML.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> text = '[dataset]\\nname = "d"\\ntitle = "D"\\n[[variables]]\\nname = "sex"\\ncodes = ["1", "2"]\\n'
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "d.toml").write_text(text)
+    ...     read_description(Path(folder, "d.toml")).variable("sex").codes
+    ('1', '2')
+    """
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -69,7 +69,14 @@ class Comparison:
 
 
 def compare(table: Table, release: Release, impute: Impute) -> Comparison:
-    """Put a release beside its table; a wrong pair is one clear sentence."""
+    """Put a release beside its table; a wrong pair is one clear sentence.
+
+    >>> from lustrum.protect import ConventionalRounding
+    >>> from lustrum.rumap.measures import usual_impute
+    >>> table = Table.from_counts([1, 9])
+    >>> compare(table, ConventionalRounding(base=5).apply(table), usual_impute(table)).published.tolist()
+    [0.0, 10.0]
+    """
     check_table(table, "A utility measure")
     check_release(release, "A utility measure")
     if release.shape != table.shape:

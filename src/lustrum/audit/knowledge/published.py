@@ -203,7 +203,14 @@ def hidden_cube(
 
 
 def from_release(release: Release, *, low: int = 0) -> Knowledge:
-    """What a release reveals: status letters, intervals and additive relations together."""
+    """What a release reveals: status letters, intervals and additive relations together.
+
+    >>> from lustrum.audit import bounds
+    >>> from lustrum.protect import ConventionalRounding
+    >>> release = ConventionalRounding(base=5).apply(Table.from_counts([1, 9]))
+    >>> bounds(from_release(release)).high.tolist()
+    [2.0, 12.0]
+    """
     check_release(release, "Knowledge")
     return from_tables([PublishedTable.of_release(release, low=low)])
 
@@ -212,6 +219,11 @@ def from_suppression(table: Table, suppressed: npt.ArrayLike, *, low: int = 0) -
     """What a table with suppressed cells reveals; structural zeros stay known.
 
     The true values of suppressed cells are not used.
+
+    >>> from lustrum.audit import bounds
+    >>> table = Table.from_counts([[1, 9], [8, 7]])
+    >>> bounds(from_suppression(table, table.values == 1)).low.tolist()
+    [0.0, 9.0, 8.0, 7.0]
     """
     mask = np.asarray(suppressed, dtype=np.bool_)
     seen = PublishedTable.exact(table.axes, table.values, mask, low=low, decimals=table.decimals)

@@ -284,7 +284,14 @@ def transitions_text(channel: MatrixChannel, *, argus: bool = False) -> str:
 
 
 def read_ptable(path: Path | str, cycle: int | None = None) -> PTable:
-    """Read and check a lookup table from a CSV file with the columns ``pcv``, ``ckey`` and ``pvalue``."""
+    """Read and check a lookup table from a CSV file with the columns ``pcv``, ``ckey`` and ``pvalue``.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "coin.csv").write_text(PTable("coin", [[0, 0], [-1, 1]], cycle=1).text)
+    ...     read_ptable(Path(folder, "coin.csv"))
+    PTable('coin.csv', counts 0 to 1, 2 keys)
+    """
     path = Path(path)
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:

@@ -48,7 +48,15 @@ class LargestMarginError(UtilitySpec):
 
 
 def one_way_margins(table: Table, release: Release, impute: Impute) -> tuple[Floats, Floats]:
-    """True and published one-way margins of all axes, one after the other."""
+    """True and published one-way margins of all axes, one after the other.
+
+    >>> from lustrum.protect import ConventionalRounding
+    >>> from lustrum.rumap.measures import usual_impute
+    >>> table = Table.from_counts([[1, 9], [8, 7]])
+    >>> release = ConventionalRounding(base=5).apply(table)
+    >>> [margins.tolist() for margins in one_way_margins(table, release, usual_impute(table))]
+    [[10.0, 15.0, 9.0, 16.0], [10.0, 15.0, 10.0, 15.0]]
+    """
     pair = compare(table, release, impute)
     if not table.axes:
         raise InputError("A table without variables has no margins.")
