@@ -164,6 +164,32 @@ def sdmx1(address, asked):
     return rows
 
 
+def sdmx21(address, asked):
+    """The same program by the interface of SDMX 2.1."""
+    import sdmx as reader
+
+    if "files" in asked:
+        return sdmx1(address, asked)
+    source = {"id": "OLDER", "name": "Lustrum", "url": f"{address}/sdmx/2.1", "versions": ["2.1"]}
+    reader.add_source(source | {"data_content_type": "XML"}, override=True)
+    client, name = reader.Client("OLDER"), asked["table"]
+    assert name in client.dataflow("all", agency_id="LUSTRUM").dataflow
+    said = client.dataflow(name, agency_id="LUSTRUM", params={"references": "all"})
+    structure = said.structure[f"DSD_{name}"]
+    codes = {
+        d.id: said.codelist[d.local_representation.enumerated.id] for d in structure.dimensions
+    }
+    labels = {one: {c.id: str(c.name) for c in listed} for one, listed in codes.items()}
+    url = client.data(name, key=asked["key"], dry_run=True).url
+    with urllib.request.urlopen(url) as answer:
+        message = reader.read_sdmx(io.BytesIO(answer.read()))
+    rows = []
+    for one in message.data[0].obs:
+        known = [labels[name][one.dimension[name].value] for name in asked["by"]]
+        rows.append([known, plain(float(one.value))])
+    return rows
+
+
 def pysdmx(address, asked):
     from pysdmx.api import qb
     from pysdmx.io import get_datasets, read_sdmx

@@ -63,7 +63,8 @@ TABLES: dict[str, dict[str, Any]] = {
 }
 QUESTIONS = [name for name in TABLES if name != "suppressed"]
 CLIENTS = (
-    "pxwebpy", "pyjstat", "pyaxis", "csvw", "openpyxl", "polars", "duckdb", "arrow", "sdmx1", "pysdmx",
+    "pxwebpy", "pyjstat", "pyaxis", "csvw", "openpyxl", "polars", "duckdb", "arrow", "sdmx1", "sdmx21",
+    "pysdmx",
 )  # fmt: skip
 FORMATS = (
     "json-stat",

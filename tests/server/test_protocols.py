@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from fastapi.testclient import TestClient
@@ -207,6 +208,41 @@ def test_the_day_of_the_policy_is_said_wherever_a_table_is_described(client: Tes
         recent = (date.today() - date(2026, 11, 18)).days <= 1
         assert ("demo" in [one["id"] for one in found]) == (there or recent)
         assert "survey" in [one["id"] for one in found]
+
+
+def test_older_clients_of_sdmx_get_the_same_cells_and_refusals(client: TestClient) -> None:
+    key = "_T._T._T.*._T._T._T._T.count"
+    newer = client.get(f"/sdmx/v2/data/dataflow/LUSTRUM/demo/1.0.0/{key}").text
+    rows = list(csv.DictReader(io.StringIO(newer)))
+    for flow in ("demo", "LUSTRUM,demo", "LUSTRUM,demo,1.0.0"):
+        answer = client.get(f"/sdmx/2.1/data/{flow}/{key}")
+        assert answer.headers["content-type"] == "application/vnd.sdmx.genericdata+xml; version=2.1"
+        root = ElementTree.fromstring(answer.content)
+        space = {"gen": "http://www.sdmx.org/resources/sdmxml/schemas/v2_1/data/generic"}
+        told = []
+        for one in root.iterfind(".//gen:Obs", space):
+            cell = {v.attrib["id"]: v.attrib["value"] for v in one.iterfind(".//gen:Value", space)}
+            value = one.find("gen:ObsValue", space)
+            assert value is not None
+            told.append(cell | {"OBS_VALUE": value.attrib["value"]})
+        wanted = [
+            {k: v for k, v in row.items() if v and not k.startswith(("STRUCT", "ACT"))}
+            for row in rows
+        ]
+        assert told == wanted
+    refused = client.get("/sdmx/2.1/data/demo/all?c[sex]=*&c[age]=*&c[education]=*")
+    assert refused.status_code == 403
+    message = client.get("/sdmx/2.1/dataflow/LUSTRUM/demo/latest?references=all").text
+    ElementTree.fromstring(message)
+    assert "occupation" not in message
+    for gone in ("urn:", "v3_0", "<str:Measure ", "str:Observation/", "ConceptSchemes"):
+        assert gone not in message
+    for wrong in (
+        "/sdmx/2.1/data/ESTAT,demo/all",
+        "/sdmx/2.1/data/none/all",
+        "/sdmx/2.1/dataflow/ESTAT/demo",
+    ):
+        assert client.get(wrong).status_code == 404
 
 
 def test_the_default_selection_is_released_and_has_its_own_numbers(client: TestClient) -> None:

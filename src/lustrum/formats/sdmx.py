@@ -7,6 +7,8 @@ Signs that SDMX lets no code have are written as ``$``, their number and ``$``: 
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -208,6 +210,84 @@ def structure_message(flows: Sequence[Flow], day: str = "", *, stubs: bool = Fal
         parts.append(_many("ConceptSchemes", map(_concepts, flows)))
         parts.append(_many("DataStructures", map(_structure, flows)))
     return "".join([*parts, "</mes:Structures>\n</mes:Structure>\n"])
+
+
+# SDMX-ML 2.1, which clients of the interface before version 2 read: the same messages in older words.
+
+_REFERENCE = re.compile(
+    r"<str:(Structure|ConceptIdentity|Enumeration)>urn:sdmx:org\.sdmx\.infomodel\.(\w+)\.(\w+)="
+    r"(\w+):([\w@$-]+)\(([\d.]+)\)(?:\.([\w@$-]+))?</str:\1>"
+)
+_OLDER = (
+    (re.compile(r"(</?str:)ConceptSchemes>"), r"\1Concepts>"),
+    (re.compile(r"(</?str:)Measure\b"), r"\1PrimaryMeasure"),
+    (
+        re.compile(r'(<str:Attribute id="\w+") usage="optional">'),
+        r'\1 assignmentStatus="Conditional">',
+    ),
+    (
+        re.compile(r"<str:Observation/>"),
+        '<str:PrimaryMeasure><Ref id="OBS_VALUE"/></str:PrimaryMeasure>',
+    ),
+    (
+        re.compile(r"(<str:AttributeList>.*?</str:AttributeList>\n)(<str:MeasureList>.*?\n)", re.S),
+        r"\2\1",
+    ),
+)
+
+
+def older_structure(message: str) -> str:
+    """A structure message of SDMX-ML 3.0 as one of 2.1."""
+
+    def reference(found: re.Match[str]) -> str:
+        place, package, kind, agency, name, version, item = found.groups()
+        whose = f'agencyID="{agency}"'
+        if item is None:
+            named = f'id="{name}" {whose} version="{version}"'
+        else:
+            parent = f'maintainableParentID="{name}" maintainableParentVersion="{version}"'
+            named = f'id="{item}" {parent} {whose}'
+        return f'<str:{place}><Ref {named} package="{package}" class="{kind}"/></str:{place}>'
+
+    message = _REFERENCE.sub(reference, message.replace("/schemas/v3_0", "/schemas/v2_1", 3))
+    for pattern, older in _OLDER:
+        message = pattern.sub(older, message)
+    return message
+
+
+def generic_data(table: str, flow: str, day: str) -> str:
+    """A table of SDMX-CSV as generic data of SDMX-ML 2.1, observation by observation."""
+    root = "http://www.sdmx.org/resources/sdmxml/schemas/v2_1"
+    head, *rows = csv.reader(io.StringIO(table, newline=""))
+    value = head.index("OBS_VALUE")
+    usage = (
+        f'<Ref id="{flow}" agencyID="{AGENCY}" version="{VERSION}" package="datastructure" '
+        'class="Dataflow"/>'
+    )
+    parts = [
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        f'<mes:GenericData xmlns:mes="{root}/message" xmlns:gen="{root}/data/generic" '
+        f'xmlns:com="{root}/common">\n<mes:Header><mes:ID>{AGENCY}</mes:ID><mes:Test>false</mes:Test>'
+        f"<mes:Prepared>{day}T00:00:00Z</mes:Prepared>"
+        f'<mes:Sender id="{AGENCY}"/><mes:Structure structureID="TABLE" dimensionAtObservation="AllDimensions">'
+        f"<com:StructureUsage>{usage}</com:StructureUsage></mes:Structure></mes:Header>\n"
+        '<mes:DataSet structureRef="TABLE" action="Information">\n'
+    ]
+
+    def values(names: Sequence[str], cells: Sequence[str]) -> str:
+        return "".join(
+            f"<gen:Value id={quoteattr(name)} value={quoteattr(cell)}/>"
+            for name, cell in zip(names, cells, strict=True)
+            if cell
+        )
+
+    for row in rows:
+        parts.append(
+            f"<gen:Obs><gen:ObsKey>{values(head[3:value], row[3:value])}</gen:ObsKey>"
+            f"<gen:ObsValue value={quoteattr(row[value])}/>"
+            f"<gen:Attributes>{values(head[value + 1 :], row[value + 1 :])}</gen:Attributes></gen:Obs>\n"
+        )
+    return "".join([*parts, "</mes:DataSet>\n</mes:GenericData>\n"])
 
 
 def _many(name: str, parts: Iterable[str]) -> str:

@@ -1,5 +1,7 @@
 """SDMX REST 2.1, the interface of SDMX 3.0: structures as SDMX-ML 3.0, data as SDMX-CSV 2.0.
 
+Clients of the interface before it ask under ``/sdmx/2.1`` and get SDMX-ML 2.1.
+
 Each dataset is a dataflow with all its variables as dimensions, each with the total ``_T``, and what is shown
 as the last one. A dimension that a question does not name is its total: nobody means a table of all variables.
 """
@@ -22,6 +24,8 @@ from lustrum.formats.sdmx import (
     SdmxCsv,
     SdmxStructure,
     dimension_names,
+    generic_data,
+    older_structure,
     sdmx_text,
     structure_message,
 )
@@ -39,7 +43,15 @@ CONTENTS = "STATISTIC"
 _ALL = ("", "*", "all", "ALL")
 _KINDS = ("dataflow", "datastructure", "codelist", "conceptscheme", "*", "structure")
 _PREFIXES = ("DSD_", "CS_", "CL_")
-_IGNORED = ("references", "detail", "format", "dimensionAtObservation", "attributes", "measures")
+_OLDER = "application/vnd.sdmx.{}+xml; version=2.1"
+_IGNORED = (
+    "references",
+    "detail",
+    "format",
+    "dimensionAtObservation",
+    "attributes",
+    "measures",
+)
 
 
 def router(questions: Questions) -> APIRouter:
@@ -54,17 +66,39 @@ def router(questions: Questions) -> APIRouter:
     def structure(
         kind: str, request: Request, agency: str = "*", name: str = "*", version: str = "*"
     ) -> Response:
+        return Response(described(kind, agency, name, request), media_type=SdmxStructure.media_type)
+
+    @routes.get("/sdmx/2.1/data/{flow}")
+    @routes.get("/sdmx/2.1/data/{flow}/{key}")
+    @routes.get("/sdmx/2.1/data/{flow}/{key}/{provider}")
+    def older_data(
+        flow: str, request: Request, key: str = "all", provider: str = "all"
+    ) -> Response:
+        """Data in the same way: ``/sdmx/2.1/data/LUSTRUM,demo,1.0.0/KEY``, as generic SDMX-ML."""
+        *whose, name = flow.split(",")[:2]
+        _check("dataflow", whose[0] if whose else AGENCY)
+        return table(name, key, request, _OLDER.format("genericdata"))
+
+    @routes.get("/sdmx/2.1/{kind}/{agency}")
+    @routes.get("/sdmx/2.1/{kind}/{agency}/{name}")
+    @routes.get("/sdmx/2.1/{kind}/{agency}/{name}/{version}")
+    def older(
+        kind: str, agency: str, request: Request, name: str = "all", version: str = "latest"
+    ) -> Response:
+        """Structures as clients of the interface before version 2 ask for them."""
+        message = older_structure(described(kind, agency, name, request))
+        return Response(message, media_type=_OLDER.format("structure"))
+
+    def described(kind: str, agency: str, name: str, request: Request) -> str:
         only(request, *_IGNORED)
         _check(kind, agency)
         if name in _ALL:
             datasets = catalogue(service).datasets
-            message = structure_message([Flow(d.name, d.title, ()) for d in datasets], stubs=True)
-        else:
-            plain = next((name.removeprefix(p) for p in _PREFIXES if name.startswith(p)), name)
-            if kind == "codelist":
-                plain = next((d for d in service.names() if plain.startswith(f"{d}_")), plain)
-            message = structure_message([_flow(Offer(find(service, plain)))])
-        return Response(message, media_type=SdmxStructure.media_type)
+            return structure_message([Flow(d.name, d.title, ()) for d in datasets], stubs=True)
+        plain = next((name.removeprefix(p) for p in _PREFIXES if name.startswith(p)), name)
+        if kind == "codelist":
+            plain = next((d for d in service.names() if plain.startswith(f"{d}_")), plain)
+        return structure_message([_flow(Offer(find(service, plain)))])
 
     @routes.get("/sdmx/v2/data/{context}/{agency}/{name}")
     @routes.get("/sdmx/v2/data/{context}/{agency}/{name}/{version}")
@@ -73,19 +107,23 @@ def router(questions: Questions) -> APIRouter:
         context: str, agency: str, name: str, request: Request, version: str = "*", key: str = "*"
     ) -> Response:
         _check(context, agency)
+        return table(name, key, request, SdmxCsv.media_type)
+
+    def table(name: str, key: str, request: Request, media_type: str) -> Response:
         offer = Offer(find(service, name))
         axes, contents = _asked(offer, unquote(key).rstrip("/"), request)
         query = offer.query(axes, contents)
+        plain = media_type == SdmxCsv.media_type
 
         def write(told: Told) -> str:
             release = with_contents(
                 told.release, offer.of(told.answer.query), CONTENTS, "Statistic"
             )
-            return SdmxCsv(flow=offer.name).write(_whole(release, offer))
+            text = SdmxCsv(flow=offer.name).write(_whole(release, offer))
+            return text if plain else generic_data(text, offer.name, told.about.date)
 
-        return answered(
-            questions, query, request, ("sdmx",), write, SdmxCsv.media_type, SdmxCsv.ending
-        )
+        ending = SdmxCsv.ending if plain else "xml"
+        return answered(questions, query, request, ("sdmx", ending), write, media_type, ending)
 
     @routes.get("/api/dissemination/statistics/1.0/data/{name}")
     def statistics(name: str, request: Request) -> Response:
