@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pytest
@@ -41,6 +42,7 @@ from lustrum.readers.argus.lists import (
 from lustrum.readers.argus.metadata import parse_metadata
 from lustrum.readers.argus.tables import parse_tab
 from lustrum.readers.container import read_container
+from lustrum.readers.hierarchy_files import groups_of_text
 
 NAMES = st.text("abcXYZ_09", min_size=1, max_size=8)
 WORDS = st.text("abc 019@.-", min_size=1, max_size=6)
@@ -89,6 +91,66 @@ METADATA = st.one_of(
 @given(METADATA)
 def test_metadata_lose_nothing(metadata: Metadata) -> None:
     assert parse_metadata(metadata.text, "a.rda") == metadata
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=4), st.data())
+def test_records_of_fixed_columns_lose_nothing(widths: list[int], data: st.DataObject) -> None:
+    """Each field stands where its metadata say, whatever stands between the columns."""
+    gap, start, variables = data.draw(st.integers(0, 3)), 1, []
+    for number, width in enumerate(widths):
+        variables.append(ArgusVariable(f"v{number}", start, width))
+        start += width + gap
+    text = st.text("abcäß 01@", max_size=9).map(str.strip)
+    rows = data.draw(
+        st.lists(
+            st.tuples(*(text.map(lambda t, w=width: t[:w].strip()) for width in widths)),
+            min_size=1,
+            max_size=5,
+        ).filter(lambda all_rows: all(any(row) for row in all_rows))
+    )
+    lines = [
+        (" " * gap).join(field.rjust(width) for field, width in zip(row, widths, strict=True))
+        for row in rows
+    ]
+    with TemporaryDirectory() as folder:
+        (Path(folder, "a.rda")).write_text(Metadata(tuple(variables)).text, encoding="utf-8")
+        (Path(folder, "a.asc")).write_text("\n".join(lines) + "\n", encoding="utf-8")
+        read = read_records(Path(folder, "a.asc"))
+    assert list(read) == [variable.name for variable in variables]
+    assert list(zip(*read.values(), strict=True)) == rows
+
+
+TREES = st.recursive(
+    st.just(()), lambda inside: st.lists(inside, min_size=1, max_size=3).map(tuple), max_leaves=12
+)
+
+
+@given(st.lists(TREES, min_size=1, max_size=3).filter(any))
+def test_a_tree_of_codes_loses_nothing(trees: list[Any]) -> None:
+    lines: list[str] = []
+    groups: dict[str, tuple[str, ...]] = {}
+
+    def written(tree: Any, depth: int) -> str:
+        code = f"c{len(lines)}"
+        lines.append("@" * depth + code)
+        parts = tuple(written(part, depth + 1) for part in tree)
+        if parts:
+            groups[code] = parts
+        return code
+
+    for tree in trees:
+        written(tree, 0)
+    assert groups_of_text("\n".join(lines), "a.hrc", ".hrc") == groups
+
+
+@given(
+    st.dictionaries(
+        st.text("ab01", min_size=1, max_size=4), WORDS.map(str.strip).filter(bool), min_size=1
+    )
+)
+def test_a_list_of_codes_loses_nothing(labels: dict[str, str]) -> None:
+    text = "".join(f"{code},{label}\n" for code, label in labels.items())
+    assert parse_code_list(text, "a.cdl") == labels
 
 
 TABLE = Metadata(
