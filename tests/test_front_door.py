@@ -216,6 +216,7 @@ def test_a_seed_makes_a_study_that_nothing_writes_and_a_secret_makes_a_release(n
     assert repr(study).startswith("SeededRelease(")
     assert "not for publication" in study._repr_html_()
     assert "not for publication" in study.to_pandas().attrs["lustrum"]
+    assert b"not for publication" in study.to_arrow().schema.metadata[b"lustrum"]
     said = " ".join(study.notes)
     assert "record keys version" not in said
     formats = lu.formats

@@ -96,8 +96,9 @@ def to_arrow(item: Table | Release, *, labels: bool = True, wide: bool = False) 
             return pa.array(list(frame_column.values), pa.string())
         return pa.array(np.asarray(frame_column.values), mask=~frame_column.present)
 
-    return pa.table(
-        {name: column(frame_column) for name, frame_column in _columns(item, labels, wide).items()}
+    made = pa.table({name: column(one) for name, one in _columns(item, labels, wide).items()})
+    return made.replace_schema_metadata(
+        {"lustrum": STUDY} if isinstance(item, SeededRelease) else None
     )
 
 

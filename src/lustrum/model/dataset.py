@@ -70,7 +70,7 @@ class Dataset:
         default_factory=dict, repr=False, compare=False
     )
     source: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
-    study: bool = field(default=False, repr=False)
+    study: bool = field(default=False, repr=False, compare=False)
     """Whether a seed changed the records, so that nothing counted from them may be published."""
 
     def __post_init__(self) -> None:
