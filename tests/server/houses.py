@@ -467,7 +467,8 @@ SAVED = name_of(
 )  # fmt: skip
 PLACES = {
     "name": "marked", "variable": "area", "kind": "dataflow", "context": "dataflow", "agency": "LUSTRUM",
-    "version": "1.0.0", "key": "*.f+m._T.count", "table": "activity-size.turnover", "path": "report.html",
+    "version": "1.0.0", "key": "*.f+m._T.count", "flow": "LUSTRUM,marked", "provider": "all",
+    "table": "activity-size.turnover", "path": "report.html",
 }  # fmt: skip
 NO_PAIRS: st.SearchStrategy[list[tuple[str, str]]] = st.just([])
 
@@ -613,6 +614,15 @@ _ROUTES = (
             "{kind}/{agency}/{name}",
             "{kind}/{agency}/{name}/{version}",
         )
+    ),
+    *(
+        route(f"GET /sdmx/2.1/{{kind}}/{{agency}}{end}", some(SDMX, most=1))
+        for end in ("", "/{name}", "/{name}/{version}")
+    ),
+    route("GET /sdmx/2.1/data/{flow}", some(SDMX), sure="c[sex]=*"),
+    *(
+        route(f"GET /sdmx/2.1/data/{{flow}}/{{key}}{end}", some(SDMX))
+        for end in ("", "/{provider}")
     ),
     *(
         route(f"GET /sdmx/v2/data/{end}", some(SDMX), sure=said)

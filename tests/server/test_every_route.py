@@ -106,6 +106,10 @@ def of_csv(content: bytes, delimiter: str = ",", name: str = "value") -> Values:
     return [number(row[name]) for row in csv.DictReader(text, delimiter=delimiter)]
 
 
+def of_generic(content: bytes) -> Values:
+    return [number(one) for one in re.findall(r'<gen:ObsValue value="(.*?)"/>', content.decode())]
+
+
 def of_px(content: bytes) -> Values:
     return [number(one) for one in content.decode("cp1252").rpartition("DATA=")[2].split()[:-1]]
 
@@ -194,6 +198,7 @@ def of_sdmx(query: TableQuery, contents: list[str]) -> Iterator[Way]:
     key = ".".join("+".join(there.get(name, ["_T"])) for name in (*VARIABLES, "STATISTIC"))
     key = quote(key.replace(":", "$3A$"))
     yield Way("sdmx key", Asked("GET", f"{data}/{key}"), read, in_order)
+    yield Way("sdmx 2.1", Asked("GET", f"/sdmx/2.1/data/marked/{key}"), of_generic, in_order)
     flat = [(a.variable, code) for a in query.by for code in codes(a)]
     flat += [("statistic", one) for one in contents]
     address = f"/api/dissemination/statistics/1.0/data/marked?{urlencode(flat)}"
