@@ -14,6 +14,7 @@ from lustrum.model.records import Records
 from lustrum.protect.magnitudes.remembered import RememberedSums
 from lustrum.protect.magnitudes.units import identities
 from lustrum.protect.population.search.levels import ControlledLevel, controlled_levels
+from lustrum.protect.population.start import find
 
 __all__ = ["Level", "Levels", "Register", "Sets"]
 
@@ -68,7 +69,7 @@ class Register:
 
     def values(self, measure: str) -> tuple[Ints, Ints]:
         """True and protected values of every record."""
-        place, known = self.memory.find(identities(self.records, None)[1])
+        place, known = find(self.memory.record, identities(self.records, None)[1])
         assert known.all()
         return self.records.numbers[measure].astype(np.int64), self.memory.shown[measure][place]
 
