@@ -96,7 +96,8 @@ def test_trees_learn_what_two_features_say_together() -> None:
     assert (said == true[3000:]).mean() > 0.9
 
 
-HALF = 0.5
+HALF, EACH = 0.5, 1.28
+"""What is left of the noise, and what counts and sums cost: half the noise is then told apart for certain."""
 
 
 def half_the_noise(values: np.ndarray, mechanism: str, **cost: float) -> Measured:
@@ -112,10 +113,10 @@ def test_amounts_are_read_off_sums_only_where_the_noise_is_not_what_was_paid_for
     """The insider knows everybody else, so that rho alone stops this reader."""
     if case == "half the noise":
         monkeypatch.setattr(measuring, "measure", half_the_noise)
-    publish = paid_planted if case == "true tables" else paid(HALF, HALF)
+    publish = paid_planted if case == "true tables" else paid(EACH, EACH)
     found = attack_amounts(publish, 8000, fewest=1000)
     assert found.worst("no file", FALSE_ALARM)[2] <= 0
-    allowed = most_gained(2 * HALF), power(2 * HALF)
+    allowed = most_gained(2 * EACH), power(2 * EACH)
     assert within_promise(found, allowed) == (case == "proof")
     if case == "proof":
         gains = [found.worst(reader, FALSE_ALARM)[2] for reader in ("file", "noisy tables")]
