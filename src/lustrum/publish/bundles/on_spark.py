@@ -23,13 +23,13 @@ import pyarrow.compute as pc
 from lustrum.model import DatasetError
 from lustrum.model.arrays import Ints, Words
 from lustrum.model.finest import FinestCells
-from lustrum.protect.population.blocks.divide import Block, Division, restricted
+from lustrum.protect.population.blocks.divide import Division, RegionBlock, restricted
 from lustrum.protect.population.blocks.whole import WholePopulation, protected_by
 from lustrum.protect.population.blocks.work import (
     BlockFigures,
     BlockRecords,
     BlockWork,
-    Found,
+    SearchedBlock,
     Whole,
 )
 from lustrum.protect.population.method import PopulationResult, ProtectedPopulation
@@ -94,7 +94,9 @@ def _records(whole: Whole, rows: pa.Table) -> BlockRecords:
     )
 
 
-def _cells(whole: Whole, block: Block, numbers: Words, counts: Ints, keys: Words) -> FinestCells:
+def _cells(
+    whole: Whole, block: RegionBlock, numbers: Words, counts: Ints, keys: Words
+) -> FinestCells:
     dataset = whole.dataset
     codes = np.empty((len(dataset.variables), numbers.size), dtype=np.int64)
     for row, step in zip(codes, strides(dataset), strict=True):
@@ -107,7 +109,7 @@ def _cells(whole: Whole, block: Block, numbers: Words, counts: Ints, keys: Words
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _Work:
+class _SparkWork:
     """Does something with a block; it runs on workers."""
 
     whole: Whole
@@ -124,23 +126,23 @@ class _Work:
 
 @dataclass(frozen=True)
 class _Search:
-    def __call__(self, work: BlockWork) -> tuple[Found, Ints]:
+    def __call__(self, work: BlockWork) -> tuple[SearchedBlock, Ints]:
         return work.search()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Mend:
-    found: Found
+    found: SearchedBlock
     errors: Ints
     others: int
 
-    def __call__(self, work: BlockWork) -> tuple[Found, Ints]:
+    def __call__(self, work: BlockWork) -> tuple[SearchedBlock, Ints]:
         return work.mend(self.found, self.errors, self.others)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Figures:
-    found: Sequence[Found]
+    found: Sequence[SearchedBlock]
 
     def __call__(self, work: BlockWork) -> BlockFigures:
         return work.figures(self.found[work.records.number])
@@ -168,31 +170,33 @@ class SparkRunner:
         """Forget the counted cells."""
         self._cells.unpersist()
 
-    def search(self) -> Iterator[tuple[Found, Ints]]:
+    def search(self) -> Iterator[tuple[SearchedBlock, Ints]]:
         """Every block by itself."""
         found = dict(self._each(_Search(), "protecting"))
         for block in self._whole.division.blocks:
             yield found.pop(block.number)
 
     def mend(
-        self, block: Block, found: Found, errors: Ints, others: int, turn: str
-    ) -> tuple[Found, Ints]:
+        self, block: RegionBlock, found: SearchedBlock, errors: Ints, others: int, turn: str
+    ) -> tuple[SearchedBlock, Ints]:
         """A turn of one block, on one worker."""
         work = _Mend(found, errors, others)
         ((_, outcome),) = self._each(work, "mending shared tables", block)
-        mended: tuple[Found, Ints] = outcome
+        mended: tuple[SearchedBlock, Ints] = outcome
         return mended
 
-    def figures(self, found: Sequence[Found]) -> Iterator[BlockFigures]:
+    def figures(self, found: Sequence[SearchedBlock]) -> Iterator[BlockFigures]:
         """What every block adds."""
         figures = dict(self._each(_Figures(found), "measuring errors"))
         for block in self._whole.division.blocks:
             yield figures.pop(block.number)
 
-    def _each(self, task: Task, step: str, only: Block | None = None) -> Iterator[tuple[int, Any]]:
+    def _each(
+        self, task: Task, step: str, only: RegionBlock | None = None
+    ) -> Iterator[tuple[int, Any]]:
         """Do something with every block, or with one; outcomes come partition by partition."""
         cells = self._cells if only is None else self._cells.where(f"block = {only.number}")
-        work = _Work(self._whole, task)
+        work = _SparkWork(self._whole, task)
 
         def run(rows: pa.Table) -> pa.Table:  # Spark counts the arguments of a function
             return work(rows)

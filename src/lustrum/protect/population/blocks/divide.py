@@ -31,7 +31,7 @@ _LASTING = ("offset", "shift", "odds")
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class RegionBlock:
     """One block: the category that it is, and the codes that it has of the variable that is divided."""
 
     number: int
@@ -50,7 +50,7 @@ class Division:
     dataset: Dataset
     root: str
     block_of: Ints
-    blocks: tuple[Block, ...]
+    blocks: tuple[RegionBlock, ...]
 
     @classmethod
     def of(cls, dataset: Dataset) -> Division | None:
@@ -73,7 +73,7 @@ class Division:
         if numbers.size < 2:
             return None
         blocks = tuple(
-            Block(n, categories[number].code, np.flatnonzero(block_of == n))
+            RegionBlock(n, categories[number].code, np.flatnonzero(block_of == n))
             for n, number in enumerate(numbers[order].tolist())
         )
         return cls(dataset, root, block_of, blocks)
@@ -88,7 +88,7 @@ class Division:
         row = [v.name for v in cells.dataset.variables].index(self.root)
         return np.asarray(self.block_of[cells.codes[row]])
 
-    def part(self, block: Block, cells: FinestCells, rows: Ints | None = None) -> FinestCells:
+    def part(self, block: RegionBlock, cells: FinestCells, rows: Ints | None = None) -> FinestCells:
         """The cells of a block, numbered by its own codes; what is remembered of them goes with them."""
         names = [v.name for v in cells.dataset.variables]
         if self.root not in names:
@@ -117,12 +117,12 @@ class Division:
             dataset, codes, cells.counts[here], keys, **more, wide=cells.wide, share=cells.share
         )
 
-    def numbers(self, block: Block, numbers: Words, cells: FinestCells) -> Words:
+    def numbers(self, block: RegionBlock, numbers: Words, cells: FinestCells) -> Words:
         """Numbers of cells of the whole as those of cells in a block; ``cells`` are those of the block."""
         held = np.isin(cell_numbers(self.dataset, self.codes(block, cells.codes)), numbers)
         return cell_numbers(cells.dataset, cells.codes[:, held])
 
-    def codes(self, block: Block, codes: Array) -> Array:
+    def codes(self, block: RegionBlock, codes: Array) -> Array:
         """Codes of a block as those of the whole."""
         row = [v.name for v in self.dataset.variables].index(self.root)
         most = max(len(v.codes) for v in self.dataset.variables)
@@ -131,7 +131,7 @@ class Division:
         return wide
 
     def tables(
-        self, block: Block, dataset: Dataset, tables: Sequence[Sequence[str]]
+        self, block: RegionBlock, dataset: Dataset, tables: Sequence[Sequence[str]]
     ) -> tuple[tuple[str, ...], ...]:
         """The agency's own tables as a block has them: levels with a single group here are left out."""
         here = controlled_levels(dataset)

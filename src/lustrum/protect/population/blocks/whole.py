@@ -25,13 +25,13 @@ from lustrum.protect.population.agency import (
     ControlledErrors,
     agency_report,
 )
-from lustrum.protect.population.blocks.divide import Block
+from lustrum.protect.population.blocks.divide import RegionBlock
 from lustrum.protect.population.blocks.work import (
     BlockFigures,
     BlockRecords,
     BlockWork,
-    Found,
     JoinedTable,
+    SearchedBlock,
     Whole,
 )
 from lustrum.protect.population.later import RememberedCells
@@ -68,17 +68,17 @@ class WholePopulation:
 class Runner(Protocol):
     """Where blocks are worked on: in this process, in several, or on a cluster. The bytes are the same."""
 
-    def search(self) -> Iterator[tuple[Found, Ints]]:
+    def search(self) -> Iterator[tuple[SearchedBlock, Ints]]:
         """Every block by itself, in the order of the blocks."""
         ...
 
     def mend(
-        self, block: Block, found: Found, errors: Ints, others: int, turn: str
-    ) -> tuple[Found, Ints]:
+        self, block: RegionBlock, found: SearchedBlock, errors: Ints, others: int, turn: str
+    ) -> tuple[SearchedBlock, Ints]:
         """A turn of one block in the last pass."""
         ...
 
-    def figures(self, found: Sequence[Found]) -> Iterator[BlockFigures]:
+    def figures(self, found: Sequence[SearchedBlock]) -> Iterator[BlockFigures]:
         """What every block adds to the release, in the order of the blocks."""
         ...
 
@@ -89,7 +89,7 @@ def protected_by(
     """Protect every block by itself, mend the tables that they share, and put all together."""
     blocks, shared = whole.division.blocks, whole.shared
     errors = np.zeros(0 if shared is None else shared.plan.cells, dtype=np.int64)
-    found: list[Found] = []
+    found: list[SearchedBlock] = []
     for one, added in runner.search():
         found.append(one)
         errors += added
@@ -102,7 +102,7 @@ def protected_by(
     return _put_together(whole, list(runner.figures(found)), errors, previous)
 
 
-def _turns(blocks: Sequence[Block]) -> Iterator[tuple[Block, int, str]]:
+def _turns(blocks: Sequence[RegionBlock]) -> Iterator[tuple[RegionBlock, int, str]]:
     """The last pass: which block has a turn, how many others can still mend the same errors, and its name.
 
     After these turns there are others for large errors, as long as there are any.
@@ -131,30 +131,30 @@ class LocalRunner:
     state: Path | None = None
     processes: int = 1
 
-    def search(self) -> Iterator[tuple[Found, Ints]]:
+    def search(self) -> Iterator[tuple[SearchedBlock, Ints]]:
         """Every block by itself."""
         blocks = self.whole.division.blocks
         return self._each("search", [(self._file(b, "first"),) for b in blocks])
 
     def mend(
-        self, block: Block, found: Found, errors: Ints, others: int, turn: str
-    ) -> tuple[Found, Ints]:
+        self, block: RegionBlock, found: SearchedBlock, errors: Ints, others: int, turn: str
+    ) -> tuple[SearchedBlock, Ints]:
         """A turn of one block, in this process."""
         with one_part(block.number, len(self.whole.division.blocks)):
             work = BlockWork(self.whole, self._records(block))
             return work.mend(found, errors, others, self._file(block, turn))
 
-    def figures(self, found: Sequence[Found]) -> Iterator[BlockFigures]:
+    def figures(self, found: Sequence[SearchedBlock]) -> Iterator[BlockFigures]:
         """What every block adds; where searches stood is needed no more after that."""
         yield from self._each("figures", [(one,) for one in found])
         if self.state is not None:
             for path in self.state.parent.glob(f"{self.state.name}.*"):
                 path.unlink(missing_ok=True)
 
-    def _records(self, block: Block) -> BlockRecords:
+    def _records(self, block: RegionBlock) -> BlockRecords:
         return self.whole.records(block, self.cells, self.previous, self.held)
 
-    def _file(self, block: Block, purpose: str) -> Path | None:
+    def _file(self, block: RegionBlock, purpose: str) -> Path | None:
         if self.state is None:
             return None
         return self.state.with_name(f"{self.state.name}.{purpose}.{block.number}")

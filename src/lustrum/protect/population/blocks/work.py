@@ -18,7 +18,7 @@ from lustrum.model import Dataset, InputError
 from lustrum.model.arrays import Array, Ints, Mask, Words
 from lustrum.model.finest import FinestCells
 from lustrum.protect.population.agency import ControlledErrors, TableErrors, true_counts
-from lustrum.protect.population.blocks.divide import Block, Division
+from lustrum.protect.population.blocks.divide import Division, RegionBlock
 from lustrum.protect.population.later import RememberedCells
 from lustrum.protect.population.measure import (
     Drawn,
@@ -83,14 +83,14 @@ class BlockMethod(Protocol):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Found:
+class SearchedBlock:
     """Where the cells of a block stand, eight in a byte, and how many moves a search tried and made."""
 
     bits: Array
     moves: Array
 
     @classmethod
-    def of(cls, up: Mask, moves: Array) -> Found:
+    def of(cls, up: Mask, moves: Array) -> SearchedBlock:
         """Keep it."""
         return cls(np.packbits(up), moves)
 
@@ -158,7 +158,11 @@ class Whole:
         return self.division.shared(schedule.max_variables, tables, schedule.extra_tables)
 
     def records(
-        self, block: Block, cells: FinestCells, previous: FinestCells | None, held: Words | None
+        self,
+        block: RegionBlock,
+        cells: FinestCells,
+        previous: FinestCells | None,
+        held: Words | None,
     ) -> BlockRecords:
         """The records of a block, from those of the whole."""
         part = self.division.part(block, cells)
@@ -195,7 +199,7 @@ class BlockWork:
         return self.whole.division
 
     @property
-    def block(self) -> Block:
+    def block(self) -> RegionBlock:
         """This one."""
         return self.division.blocks[self.records.number]
 
@@ -226,7 +230,7 @@ class BlockWork:
         records = self.records
         return self.method.prepared(self.cells, self.key, records.previous, records.held)
 
-    def search(self, state: Path | None = None) -> tuple[Found, Ints]:
+    def search(self, state: Path | None = None) -> tuple[SearchedBlock, Ints]:
         """Protect the block by itself; gives the errors too that it adds to shared tables."""
         if not self.cells.possible.all():
             raise InputError(IMPOSSIBLE)
@@ -235,8 +239,8 @@ class BlockWork:
         return found, self._shared_errors(found)
 
     def mend(
-        self, found: Found, errors: Ints, others: int, state: Path | None = None
-    ) -> tuple[Found, Ints]:
+        self, found: SearchedBlock, errors: Ints, others: int, state: Path | None = None
+    ) -> tuple[SearchedBlock, Ints]:
         """Take over a part of the ``errors`` in shared tables, which so many ``others`` can still mend too;
         gives the errors that are left.
 
@@ -254,12 +258,12 @@ class BlockWork:
         )
         purpose = f"last pass {others}"
         mended = self._searched(replace(self.prepared, problem=problem), stages, purpose, state)
-        after = Found(mended.bits, found.moves + mended.moves)
+        after = SearchedBlock(mended.bits, found.moves + mended.moves)
         return after, errors + self._shared_errors(after) - self._shared_errors(found)
 
     def _searched(
         self, prepared: Prepared, stages: tuple[Stage, ...], purpose: str, state: Path | None
-    ) -> Found:
+    ) -> SearchedBlock:
         file = None
         if state is not None:
             words = {**self.method.to_mapping(), "block": self.block.code, "purpose": purpose}
@@ -276,9 +280,9 @@ class BlockWork:
             keep=None if file is None else file.keep,
             workers=self.whole.workers,
         )
-        return Found.of(searched.up, searched.moves)
+        return SearchedBlock.of(searched.up, searched.moves)
 
-    def _shared_errors(self, found: Found) -> Ints:
+    def _shared_errors(self, found: SearchedBlock) -> Ints:
         """What the block adds to the errors of shared tables."""
         return self._added((self._shown(found) - self.prepared.every.counts).astype(np.int32))
 
@@ -296,10 +300,10 @@ class BlockWork:
         add_errors(plan, np.ascontiguousarray(codes[plan.rows()].T), by, sums)
         return sums.astype(np.int64)
 
-    def _shown(self, found: Found) -> Ints:
+    def _shown(self, found: SearchedBlock) -> Ints:
         return self.prepared.numbers(found.up(self.prepared.problem.up.size))
 
-    def figures(self, found: Found) -> BlockFigures:
+    def figures(self, found: SearchedBlock) -> BlockFigures:
         """The cells of the block after the last pass, and figures of its tables.
 
         Figures of shared tables are made of all blocks, from what each adds to them.
