@@ -158,6 +158,27 @@ def test_rows_that_name_an_attribute_too_often_are_warned_of(
     assert f"That is {'over' if over else 'within'} the limit of 60%." in page
 
 
+@pytest.mark.parametrize(
+    ("ones", "method", "warned"),
+    [(31, {}, True), (30, {}, False), (31, {"sparse_siblings": 32.0}, False)],
+)
+def test_a_file_of_people_who_are_alone_is_called_sparse(
+    first: tuple[Path, MadeBundle], ones: int, method: dict[str, float], warned: bool
+) -> None:
+    """More than half are alone, and nobody was invented beside them."""
+    root, made = first
+    counts = np.zeros_like(made.cells.counts)
+    counts[:ones], counts[ones] = 1, 30
+    public = replace(made.result.public, method=dict(made.result.public.method) | method)
+    changed = replace(
+        made,
+        cells=replace(made.cells, counts=counts),
+        result=replace(made.result, public=public),
+    )
+    found = findings(changed, read_policy(root / "policies" / "town.toml"))
+    assert any("51% of the people are alone" in w for w in found.warnings) == warned
+
+
 def test_a_file_without_enough_people_in_similar_rows_says_so(
     first: tuple[Path, MadeBundle],
 ) -> None:
