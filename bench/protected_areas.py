@@ -21,6 +21,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -76,35 +77,40 @@ def people_description(areas: int) -> dict[str, Any]:
 
 
 def fill(store: Store, areas: int, people: int) -> None:
-    """Write invented people; what they do and whom they live with depends on their age."""
-    chance = np.random.default_rng(3)
+    """Write invented people."""
     dataset = Dataset.from_mapping(people_description(areas))
+    with store.replace(dataset, Secret(bytes(range(32)))) as writer:
+        for chunk in draw(areas, people):
+            writer.write(chunk)
+
+
+def draw(areas: int, people: int) -> Iterator[Chunk]:
+    """Invented people; what they do and whom they live with depends on their age."""
+    chance = np.random.default_rng(3)
     sizes = np.cumsum(chance.gamma(8.0, size=areas))
     shares = 1 / (1 + np.exp((np.arange(AGES) - 14) / 1.5))
     far = chance.beta(1.0, 12.0, areas)
-    with store.replace(dataset, Secret(bytes(range(32)))) as writer:
-        for start in range(0, people, 1 << 20):
-            some = min(1 << 20, people - start)
-            area = np.searchsorted(sizes, chance.random(some) * sizes[-1]).astype(np.uint32)
-            age = chance.choice(AGES, some, p=shares / shares.sum()).astype(np.uint8)
-            drawn = chance.random((3, some))
-            at_work, grown, old = (age >= 3) & (age < 13), age >= 4, age >= 12
-            work = np.where(drawn[0] < 0.72, 1, np.where(drawn[0] < 0.79, 2, 3))
-            employment = np.where(age < 3, 0, np.where(at_work, work, 3))
-            foreign = np.where(drawn[1] < 0.4 * far[area], 1, 2)
-            citizenship = np.where(drawn[1] < far[area], foreign, 0)
-            later = np.where(drawn[2] < 0.62, 1, np.where(old & (drawn[2] < 0.8), 3, 2))
-            marital = np.where(grown & (drawn[2] < 0.04 * (age.astype(np.int64) + 4)), later, 0)
-            codes = {
-                "area": area,
-                "sex": chance.integers(0, 2, some).astype(np.uint8),
-                "age": age,
-                "employment": employment.astype(np.uint8),
-                "citizenship": citizenship.astype(np.uint8),
-                "marital": marital.astype(np.uint8),
-            }
-            keys = chance.integers(0, 2**64, some, dtype=np.uint64)
-            writer.write(Chunk(some, codes, keys=keys))
+    for start in range(0, people, 1 << 20):
+        some = min(1 << 20, people - start)
+        area = np.searchsorted(sizes, chance.random(some) * sizes[-1]).astype(np.uint32)
+        age = chance.choice(AGES, some, p=shares / shares.sum()).astype(np.uint8)
+        drawn = chance.random((3, some))
+        at_work, grown, old = (age >= 3) & (age < 13), age >= 4, age >= 12
+        work = np.where(drawn[0] < 0.72, 1, np.where(drawn[0] < 0.79, 2, 3))
+        employment = np.where(age < 3, 0, np.where(at_work, work, 3))
+        foreign = np.where(drawn[1] < 0.4 * far[area], 1, 2)
+        citizenship = np.where(drawn[1] < far[area], foreign, 0)
+        later = np.where(drawn[2] < 0.62, 1, np.where(old & (drawn[2] < 0.8), 3, 2))
+        marital = np.where(grown & (drawn[2] < 0.04 * (age.astype(np.int64) + 4)), later, 0)
+        codes = {
+            "area": area,
+            "sex": chance.integers(0, 2, some).astype(np.uint8),
+            "age": age,
+            "employment": employment.astype(np.uint8),
+            "citizenship": citizenship.astype(np.uint8),
+            "marital": marital.astype(np.uint8),
+        }
+        yield Chunk(some, codes, keys=chance.integers(0, 2**64, some, dtype=np.uint64))
 
 
 class Steps:
@@ -239,11 +245,42 @@ def opened(root: Path) -> None:
         began, clock = time.process_time(), time.perf_counter()
         bundle = read_bundle(root / "bundles" / "areas")
         read = time.process_time()
-        BundleNumbers(bundle)
+        numbers = BundleNumbers(bundle)
         cpu, seconds = time.process_time() - began, time.perf_counter() - clock
         figures = {"opened": attempt, "CPU (s)": cpu, "of which reading (CPU s)": read - began}
-        record("Very many areas: opening a bundle", figures | {"clock (s)": seconds})
+        figures |= {"clock (s)": seconds, "peak (GiB)": _peak()}
+        record("Very many areas: opening a bundle", figures)
+        if attempt == "first":
+            del bundle, numbers
+    for name, query in questions(len(bundle.dataset.variable("area").codes)).items():
+        for attempt in ("first", "again"):
+            began, clock = time.process_time(), time.perf_counter()
+            numbers.views(query)
+            cpu, seconds = time.process_time() - began, time.perf_counter() - clock
+            figures = {"table": name, "asked": attempt, "CPU (s)": cpu, "clock (s)": seconds}
+            record("Very many areas: tables of a bundle", figures | {"peak (GiB)": _peak()})
     _say_peak()
+
+
+def questions(areas: int) -> dict[str, Any]:
+    """Tables that need everybody, and tables that need one area or one district."""
+    from lustrum.model import Axis, Filter, TableQuery
+
+    def asked(*by: str, **where: tuple[str, ...]) -> Any:
+        axes = tuple(Axis(*name.split(":")) for name in by)
+        return TableQuery("areas", axes, tuple(Filter(n, c) for n, c in where.items()))
+
+    one, other = f"E{areas // 3:08d}", f"E{areas // 2:08d}"
+    return {
+        "sex x broad age": asked("sex", "age:broad age"),
+        "district x sex": asked("area:district", "sex"),
+        "age x employment in one area": asked("age", "employment", area=(one,)),
+        "age x employment in another area": asked("age", "employment", area=(other,)),
+    }
+
+
+def _peak() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
 def _say_peak() -> None:

@@ -5,7 +5,7 @@ With nine variables there are far more combinations than people, so only the occ
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,12 +52,12 @@ class FinestCells:
             raise InputError("A finest cell has a negative count; counts are 0 or more.")
         most = max((len(v.codes) for v in variables), default=1)
         codes = codes.astype(code_type(most), copy=False)
-        if not _ascending(codes):
+        if not ascending(codes):
             order = np.lexsort(codes[::-1])
             codes, counts = codes[:, order], counts[order]
             if self.keys is not None:
                 object.__setattr__(self, "keys", np.asarray(self.keys)[order])
-            if not _ascending(codes):
+            if not ascending(codes):
                 raise InputError("A finest cell is given twice; each combination may stand once.")
         object.__setattr__(self, "codes", _kept(codes))
         object.__setattr__(self, "counts", _kept(counts))
@@ -94,9 +94,9 @@ def possible_cells(dataset: Dataset, codes: Array) -> Mask:
     return possible
 
 
-def _ascending(codes: Array) -> bool:
+def ascending(codes: Array | Sequence[Array]) -> bool:
     """Whether every column of codes comes after the one before it, variable by variable."""
-    decided = np.zeros(max(codes.shape[1] - 1, 0), dtype=np.bool_)
+    decided = np.zeros(max(len(codes[0]) - 1, 0) if len(codes) else 0, dtype=np.bool_)
     for row in codes:
         before, after = row[:-1], row[1:]
         if ((after < before) & ~decided).any():

@@ -249,7 +249,7 @@ def _bundles(root: Path) -> Iterator[HealthFinding]:
 
 
 def _bundle(root: Path, path: Path) -> Iterator[HealthFinding]:
-    about, bundle = f"{BUNDLES}/{path.name}", read_bundle(path)
+    about, bundle = f"{BUNDLES}/{path.name}", read_bundle(path, every_byte=True)
     yield HealthFinding("good", about, "Every byte is what was written.")
     if bundle.protection is None:
         yield HealthFinding("note", about, _UNSTATED)

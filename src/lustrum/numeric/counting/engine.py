@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import replace
@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
 import numpy as np
 
 from lustrum.model import Dataset, InternalError, QueryError, Table, TableQuery
-from lustrum.model.arrays import Ints, Words
+from lustrum.model.arrays import Ints, Mask, Words
 from lustrum.model.workers import workers as available
 from lustrum.numeric.counting import kernel
 from lustrum.numeric.counting.contributions import (
@@ -24,7 +24,7 @@ from lustrum.numeric.counting.contributions import (
 )
 from lustrum.numeric.counting.cube import Cube, PossibleCells
 from lustrum.numeric.counting.kernel import empty_rows, merge_rows, tally_ranked
-from lustrum.numeric.counting.plan import AxisPlan, Chunk, Plan, Stretch, Zones
+from lustrum.numeric.counting.plan import AxisPlan, Chunk, CodeRanges, Entries, Plan, Stretch, Zones
 from lustrum.runtime.remembered import Remembered
 from lustrum.runtime.stop import Stopped, stop_asked
 
@@ -129,6 +129,10 @@ class KernelEngine:
     def chunks(self) -> tuple[Chunk, ...]:
         """The encoded columns, for code that reads them directly."""
         return self._chunks
+
+    def parts(self) -> Iterator[Chunk]:
+        """All records, part by part."""
+        return iter(self._chunks)
 
     def tabulate(self, query: TableQuery, *, ranks: int = 0) -> Table:
         """The table asked for."""
@@ -323,7 +327,7 @@ class KernelEngine:
         return min(self._workers, max(1, rows // (_FEWEST_BLOCKS * kernel.BLOCK)))
 
     def _tally(
-        self, plan: Plan, work: Sequence[Block], asked: Callable[[], bool]
+        self, plan: Plan, work: Iterable[Block], asked: Callable[[], bool]
     ) -> tuple[Words, Ints | None]:
         # One cell more than there are, for records that belong to none.
         total = plan.size * plan.layers
@@ -451,6 +455,68 @@ class SumEngine(KernelEngine):
     """Adds up cells that hold sums already; who contributed to them nobody knows here."""
 
     knows_contributors = False
+
+
+_PARTS_KEPT = 256 << 20  # bytes of parts that were read
+
+
+class PartsEngine(KernelEngine):
+    """Counts cells that are read part by part, those that a question needs, and never all at once.
+
+    ``rows`` and ``ranges`` say how many cells a part has, and the least and the greatest of each of its codes;
+    ``needed`` says which parts may hold cells that pass, and ``read`` reads one.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        rows: Sequence[int],
+        ranges: Mapping[str, CodeRanges],
+        needed: Callable[[Entries], Mask],
+        read: Callable[[int], Chunk],
+        workers: int | None = None,
+    ) -> None:
+        none = np.zeros(0, dtype=np.int64)
+        chunks = tuple(Chunk(n, {}, counts=none, keys=none.view(np.uint64)) for n in rows)
+        numbers = np.arange(len(rows), dtype=np.int64)
+        zones = Zones(chunks, numbers, np.zeros_like(numbers), np.array(rows), ranges)
+        super().__init__(dataset, chunks, workers, zones)
+        self._number = {id(chunk): number for number, chunk in enumerate(chunks)}
+        self._needed, self._read = needed, read
+        self._kept = Remembered[Chunk](_PARTS_KEPT, bytes_of, "parts")
+
+    def over(self, chunk: Chunk) -> KernelEngine:  # type: ignore[override]
+        """Cells that are at hand; every question names its axes anew."""
+        return KernelEngine(self._dataset, [chunk], self._workers)
+
+    def parts(self) -> Iterator[Chunk]:
+        """All cells, part by part."""
+        return map(self._part, self._chunks)
+
+    def _part(self, chunk: Chunk) -> Chunk:
+        number = self._number[id(chunk)]
+        return self._kept.get(number, lambda: self._read(number))
+
+    def _blocks(self, plan: Plan) -> list[Block]:
+        entries = plan.entries()
+        needed = self._needed(entries)
+        parts = self._zones.stretches(entries)
+        return [Block(part, None) for part in parts if needed[self._number[id(part.chunk)]]]
+
+    def _tally(
+        self, plan: Plan, work: Iterable[Block], asked: Callable[[], bool]
+    ) -> tuple[Words, Ints | None]:
+        def pieces() -> Iterator[Block]:
+            for stretch, _ in work:
+                read = stretch._replace(chunk=self._part(stretch.chunk))
+                yield from (Block(piece, None) for piece in read.split(kernel.BLOCK))
+
+        return super()._tally(plan, pieces(), asked)
+
+
+def bytes_of(chunk: Chunk) -> int:
+    """The bytes of cells with counts and keys."""
+    return chunk.rows * (16 + sum(codes.itemsize for codes in chunk.codes.values()))
 
 
 def _index(part: Stretch, space: Ints) -> Ints:

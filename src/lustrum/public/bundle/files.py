@@ -1,4 +1,4 @@
-"""Read a public bundle and check every byte of it; see :mod:`lustrum.public.bundle.files`."""
+"""Read a public bundle and check every byte of it; very many cells are checked when they are first needed."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ from lustrum.protect.proven.sums import ClippedSums
 from lustrum.protect.weighted import ProtectedRespondents
 from lustrum.public.bundle.agreement import Made, protection_digest
 from lustrum.public.bundle.respondents import respondents_of
+from lustrum.public.bundle.shards import COUNT, ShardedCells
 from lustrum.runtime.data_folder import MANIFEST, standing
 
 # The files of a public bundle.
@@ -44,6 +45,7 @@ from lustrum.runtime.data_folder import MANIFEST, standing
 #     <bundle>/dataset.json    the public description: no identifiers, the names of weights, and only measures
 #                              with protected sums
 #     <bundle>/cells.arrow     the finest cells that show somebody, with their protected counts
+#     <bundle>/shards.json     where very many cells stand in shards, with the digest of each
 #     <bundle>/policy.toml     what the agency decided
 #     <bundle>/report.json     the public report: method, support, typical errors, the digest of all protection
 #     <bundle>/sums.arrow      protected sums of measures by finest cell, where the policy asks for them
@@ -68,7 +70,8 @@ SUMS = "sums.arrow"
 FACTORS = "sums.json"
 SUM_FILES = (SUMS, FACTORS)
 """Both or neither of them stand in a bundle."""
-COUNT = "count"
+SHARDS = "shards.json"
+"""Stands beside cells in shards, see :mod:`lustrum.public.bundle.shards`; never beside sums or respondents."""
 PROTECTION = "protection"
 """The key of the report that states the digest of all that protected a bundle."""
 
@@ -110,7 +113,7 @@ class ProtectedSums:
 class Bundle:
     """A bundle that was read and found whole."""
 
-    cells: FinestCells
+    cells: FinestCells | ShardedCells
     policy: Policy
     report: PublicReport
     digest: str
@@ -134,18 +137,21 @@ class Bundle:
         return {str(method.get("method")): method for method in methods}
 
 
-def read_bundle(path: Path) -> Bundle:
-    """Read a bundle and check every byte of it; one clear sentence where it is not whole."""
+def read_bundle(path: Path, *, every_byte: bool = False) -> Bundle:
+    """Read a bundle and check every byte of it; one clear sentence where it is not whole.
+
+    Cells in shards are checked whenever they are read, before a number leaves; ``every_byte`` checks them now.
+    """
     for _ in range(_ATTEMPTS):
         there = standing(path)
         before = _manifest_bytes(there)
         try:
-            return _read(path, there)
+            return _read(path, there, every_byte)
         except DatasetError:
             # A bundle that is replaced while it is read is read again.
             if standing(path) == there and _manifest_bytes(there) == before:
                 raise
-    return _read(path, standing(path))
+    return _read(path, standing(path), every_byte)
 
 
 _ATTEMPTS = 3
@@ -220,10 +226,15 @@ def _most_codes(path: Path) -> int:
         return 0
 
 
-def _read(path: Path, there: Path) -> Bundle:
+def _read(path: Path, there: Path, every_byte: bool) -> Bundle:
     manifest = _manifest(path, there)
+    sharded = SHARDS in manifest["files"]
+    lazy = {CELLS} if sharded and not every_byte else set()
     try:
-        files = {name: (there / name).read_bytes() for name in manifest["files"]}
+        files = {name: (there / name).read_bytes() for name in manifest["files"].keys() - lazy}
+        for name in lazy:
+            if (there / name).stat().st_size != manifest["files"][name]["bytes"]:
+                raise _damaged(path, f"{name} does not have the length that the manifest states")
     except OSError as error:
         missing = Path(str(error.filename)).name
         raise _damaged(path, f"{missing} cannot be read") from None
@@ -239,16 +250,26 @@ def _read(path: Path, there: Path) -> Bundle:
             NoiseMargins.from_mapping(report.noise)
         policy = parse_policy(files[POLICY], str(path / POLICY))
         check_names(policy, dataset, str(path / POLICY))
-        cells = _cells(files[CELLS], dataset)
-        report.support.check(cells.counts)
-        respondents = None
-        if RESPONDENTS in files:
-            respondents = respondents_of(files[RESPONDENTS], cells)
-        sums = _sums(files, cells)
-    except (LustrumError, ValueError, KeyError, pa.ArrowException) as error:
+        cells: FinestCells | ShardedCells
+        respondents, sums = None, None
+        if sharded:
+            cells = ShardedCells(there / CELLS, files[SHARDS], dataset, report.support)
+            if cells.end > manifest["files"][CELLS]["bytes"]:
+                raise ValueError("shards beyond the end")
+        else:
+            cells = _cells(files[CELLS], dataset)
+            report.support.check(cells.counts)
+            if RESPONDENTS in files:
+                respondents = respondents_of(files[RESPONDENTS], cells)
+            sums = _sums(files, cells)
+    except OSError:
+        raise _damaged(path, f"{CELLS} cannot be read") from None
+    except (LustrumError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
         # Every byte is as it was written, so that nothing is damaged: it was written otherwise.
         said = str(error) if isinstance(error, LustrumError) else "its files do not fit each other"
         raise _other_version(path, f" ({said.rstrip('.')})") from None
+    if every_byte and isinstance(cells, ShardedCells):
+        cells.check()
     protection = stated.get(PROTECTION)
     bundle = Bundle(cells, policy, report, manifest["digest"], respondents, sums, protection)
     if protection not in (None, protection_digest(policy, report.search, FORMAT, bundle.made)):
@@ -283,8 +304,8 @@ def _manifest(path: Path, there: Path) -> Mapping[str, Any]:
         or raw.get("digest") != overall_digest(layout, name, files)
     ):
         raise _damaged(path, f"{MANIFEST} does not have its own digest")
-    without = set(files) - {RESPONDENTS}
-    if without >= set(SUM_FILES):
+    without = set(files) - ({SHARDS} if SHARDS in files else {RESPONDENTS})
+    if without >= set(SUM_FILES) and SHARDS not in files:
         without -= set(SUM_FILES)
     if layout != FORMAT or without != set(FILES):
         raise _other_version(path, f" (layout {layout}; this version reads {FORMAT})")

@@ -10,13 +10,14 @@ from math import prod
 
 import numpy as np
 
-from lustrum.model import Category, Dataset, DatasetError, Release, Table, TableQuery
+from lustrum.model import Category, Dataset, Release, Table, TableQuery
 from lustrum.model.arrays import Array, Ints, Mask
+from lustrum.model.finest import FinestCells, code_type
 from lustrum.model.status import CellStatus
 from lustrum.model.text import Message, say, say_many
 from lustrum.numeric.counting import kernel
 from lustrum.numeric.counting.cube import Cube
-from lustrum.numeric.counting.engine import KernelEngine, SumEngine
+from lustrum.numeric.counting.engine import KernelEngine, SumEngine, bytes_of
 from lustrum.numeric.counting.plan import Chunk
 from lustrum.numeric.structure import UNBOUNDED, Atoms
 from lustrum.numeric.structure.atoms import listed
@@ -31,6 +32,7 @@ from lustrum.protect.proven.margins import NoiseMargins
 from lustrum.protect.proven.sums import ClippedSums
 from lustrum.public.bundle.files import Bundle
 from lustrum.public.bundle.kinds import Kind, Kinds
+from lustrum.public.bundle.shards import LISTED, ShardedCells, counted
 from lustrum.public.bundle.sums import SumTables, clipped_release
 from lustrum.public.bundle.weighted import WeightedNumbers
 from lustrum.public.noise import FactorNoise, SumNoise
@@ -47,9 +49,9 @@ _MOST_CELLS = 1 << 21
 class Marginals:
     """Engines over cells of a dataset, one for each set of variables, all with the same counts and keys."""
 
-    def __init__(self, dataset: Dataset, cells: Chunk, workers: int | None = None) -> None:
-        self._dataset, self._cells, self._workers = dataset, cells, workers
-        self._whole = KernelEngine(dataset, [cells], workers)
+    def __init__(self, whole: KernelEngine) -> None:
+        self._dataset, self._whole = whole.dataset, whole
+        self._rows = sum(chunk.rows for chunk in whole.chunks)
         self._known = Remembered[KernelEngine](_MOST_BYTES, _size, "cells")
 
     def of(self, query: TableQuery) -> KernelEngine:
@@ -57,37 +59,35 @@ class Marginals:
         asked = {*(axis.variable for axis in query.by), *(item.variable for item in query.where)}
         names = tuple(v.name for v in self._dataset.variables if v.name in asked)
         shape = [len(self._dataset.variable(name).codes) for name in names]
-        if not names or prod(shape) > min(_MOST_CELLS, 4 * self._cells.rows):
+        if not names or prod(shape) > min(_MOST_CELLS, 4 * self._rows):
             return self._whole
         return self._known.get(names, lambda: self._added_up(names, shape))
 
     def _added_up(self, names: tuple[str, ...], shape: list[int]) -> KernelEngine:
-        cells, index = self._cells, np.zeros(self._cells.rows, dtype=np.int64)
-        for name, size in zip(names, shape, strict=True):
-            index = index * size + cells.codes[name]
-        assert cells.counts is not None
-        assert cells.keys is not None
         # One cell more than there are, as the kernel wants it.
         sums = np.zeros((prod(shape) + 1, 2), dtype=np.uint64)
-        kernel.tally_counts(index, cells.counts.view(np.uint64), sums[:, 0])
-        kernel.tally_counts(index, cells.keys, sums[:, 1])
+        for cells in self._whole.parts():
+            index = np.zeros(cells.rows, dtype=np.int64)
+            for name, size in zip(names, shape, strict=True):
+                index = index * size + cells.codes[name]
+            assert cells.counts is not None
+            assert cells.keys is not None
+            kernel.tally_counts(index, cells.counts.view(np.uint64), sums[:, 0])
+            kernel.tally_counts(index, cells.keys, sums[:, 1])
         held = np.flatnonzero(sums.any(axis=1))
         counts, keys = (np.ascontiguousarray(column) for column in sums[held].T)
         codes = {}
         for name, column in zip(names, np.unravel_index(held, shape), strict=True):
-            codes[name] = np.ascontiguousarray(column.astype(cells.codes[name].dtype))
+            kind = code_type(len(self._dataset.variable(name).codes))
+            codes[name] = np.ascontiguousarray(column.astype(kind))
         chunk = Chunk(held.size, codes, counts=counts.view(np.int64), keys=keys)
         return self._whole.over(chunk)
 
 
 def _size(engine: KernelEngine) -> int:
-    return sum(
-        chunk.rows * (16 + sum(codes.itemsize for codes in chunk.codes.values()))
-        for chunk in engine.chunks
-    )
+    return sum(map(bytes_of, engine.chunks))
 
 
-_LISTED = 36  # bits below which lows are added up; cells are counted above them
 _SAID = ("method", "base", "cells", "empty_share")
 
 
@@ -242,14 +242,10 @@ class BundleNumbers:
     @cached_property
     def _engine(self) -> Marginals:
         cells = self.bundle.cells
-        low, high = self.bundle.report.support.bounds(cells.counts)
-        if cells.counts.size and int(np.ptp(high - cells.counts)):
-            raise DatasetError("The support of the protected population is not understood here.")
-        packed_low = low.astype(np.uint64) | np.uint64(1 << _LISTED)
-        chunk = Chunk(
-            rows=len(cells), codes=dict(cells.columns()), counts=cells.counts, keys=packed_low
-        )
-        return Marginals(self.dataset, chunk, self.workers)
+        if isinstance(cells, ShardedCells):
+            return Marginals(cells.engine(self.workers))
+        chunk = counted(dict(cells.columns()), cells.counts, self.bundle.report.support)
+        return Marginals(KernelEngine(self.dataset, [chunk], self.workers))
 
     @cached_property
     def _occupied(self) -> KernelEngine | None:
@@ -261,6 +257,7 @@ class BundleNumbers:
         if held is None or not held.public.existence_public:
             return None
         shown = self.bundle.cells
+        assert isinstance(shown, FinestCells)  # bundles with sums have no shards
         row = own_places(self.dataset, held.sums.codes, shown)
         number = np.where(row >= 0, shown.counts[np.maximum(row, 0)], 0)
         low, high = self.bundle.report.support.bounds(number)
@@ -284,8 +281,8 @@ class BundleNumbers:
         """The least and the most that every count can be in truth, and notes on public totals behind it."""
         assert table.keys is not None
         report = self.bundle.report
-        listed = (table.keys >> np.uint64(_LISTED)).astype(np.int64)
-        low = (table.keys & np.uint64((1 << _LISTED) - 1)).astype(np.int64)
+        listed = (table.keys >> np.uint64(LISTED)).astype(np.int64)
+        low = (table.keys & np.uint64((1 << LISTED) - 1)).astype(np.int64)
         above = int(report.support.bounds(np.array([report.support.base]))[1][0])
         high = table.values + (above - report.support.base) * listed
         passing = {f.variable.name: f.passing for f in cube.plan.filters}

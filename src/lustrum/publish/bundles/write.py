@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,6 @@ from lustrum.protect.weighted import ProtectedRespondents
 from lustrum.public.bundle.agreement import protection_digest
 from lustrum.public.bundle.files import (
     CELLS,
-    COUNT,
     DATASET,
     FACTORS,
     FORMAT,
@@ -29,11 +28,13 @@ from lustrum.public.bundle.files import (
     PROTECTION,
     REPORT,
     RESPONDENTS,
+    SHARDS,
     SUMS,
     ProtectedSums,
     overall_digest,
 )
 from lustrum.public.bundle.respondents import respondents_bytes
+from lustrum.public.bundle.shards import COUNT, SHARDED_FROM, shards_of
 from lustrum.publish.prepared import json_bytes, write_folder
 from lustrum.runtime.data_folder import MANIFEST
 
@@ -101,9 +102,14 @@ def pack_bundle(
         measures = (*measures, *respondents.values)
     decided = parse_policy(policy, POLICY)
     protection = protection_digest(decided, report.search, FORMAT)
+    described = public_description(cells.dataset, respondents, measures)
+    shards = {}
+    if len(cells) > SHARDED_FROM and respondents is None and sums is None:
+        in_shards, words = shards_of(replace(cells, dataset=Dataset.from_mapping(described)))
+        shards = {CELLS: in_shards, SHARDS: json_bytes(words)}
     files = {
-        DATASET: json_bytes(public_description(cells.dataset, respondents, measures)),
-        CELLS: _arrow(cells.columns(), {COUNT: cells.counts}),
+        DATASET: json_bytes(described),
+        **(shards or {CELLS: _arrow(cells.columns(), {COUNT: cells.counts})}),
         POLICY: policy,
         REPORT: json_bytes({**report.to_mapping(), PROTECTION: protection}),
     }
