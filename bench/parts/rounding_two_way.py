@@ -22,8 +22,8 @@ from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from lustrum.model.arrays import Ints
+from lustrum.protect.rounding.controlled.method import unbiased_rounding
 from lustrum.protect.rounding.controlled.two_way import CirculationLayout, nearest_rounding
-from lustrum.protect.rounding.controlled.unbiased import unbiased_rounding
 
 NAME = "f2_200.csv.gz"
 

@@ -42,7 +42,7 @@ from lustrum.answer import TableService
 from lustrum.local import local_service
 from lustrum.model import LustrumError
 from lustrum.tabulate import FrameSource, Secret, Store, ingest
-from lustrum.tabulate.store.rotate import rotate
+from lustrum.tabulate.store.renewal import rotate
 
 BASES = (3, 4, 5)
 State = tuple[int, int]

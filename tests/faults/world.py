@@ -24,8 +24,7 @@ from lustrum.server.service import job_store
 from lustrum.server.service.job_store import JobStore
 from lustrum.tabulate import FrameSource, Secret, Store, ingest
 from lustrum.tabulate.keys import record_keys
-from lustrum.tabulate.store.rotate import rotate
-from lustrum.tabulate.store.upgrade import upgrade
+from lustrum.tabulate.store.renewal import rotate, upgrade
 
 __all__ = [
     "ASKED",

@@ -17,7 +17,7 @@ from lustrum.formats.write import write_release
 from lustrum.model import Category, Release, Table, TableAxis
 from lustrum.model.plugins import load
 from lustrum.protect.suppression import Suppression
-from lustrum.public.prepared.table_words import release_words
+from lustrum.public.prepared.folder import release_words
 from lustrum.sensitivity import GivenCells
 
 HIDDEN = np.zeros((4, 4), dtype=np.bool_)

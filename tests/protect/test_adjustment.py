@@ -17,9 +17,8 @@ from lustrum.model import Category, CellStatus, InputError, Table, TableAxis
 from lustrum.numeric.solve.quadratic import QuadraticProblem, minimise_quadratic
 from lustrum.numeric.structure import UNBOUNDED, Structure
 from lustrum.protect.adjustment import Adjusted, ControlledAdjustment, adjust
-from lustrum.protect.adjustment.directions import alternating
 from lustrum.protect.adjustment.problem import as_floats, eliminate, reduce_problem
-from lustrum.protect.adjustment.search import least_squares
+from lustrum.protect.adjustment.search import alternating, least_squares
 from lustrum.runtime.stop import Stopped, stopping
 from lustrum.sensitivity import Threshold
 

@@ -30,8 +30,7 @@ from lustrum.protect.cell_key import (
 )
 from lustrum.protect.cell_key.channel import zeros_stay
 from lustrum.protect.perturbation.design import PerturbationDesign, design
-from lustrum.protect.totals.lines import line_totals, narrow_lines
-from lustrum.protect.totals.safe import TotalsGuard, safe_totals
+from lustrum.protect.totals.safe import TotalsGuard, line_totals, narrow_lines, safe_totals
 from lustrum.tabulate import (
     FrameEngine,
     HypercubeEngine,

@@ -13,8 +13,8 @@ from scipy import stats
 from examples import examples
 from lustrum.model import InputError
 from lustrum.protect.rounding.cells import RoundingChannel
+from lustrum.protect.rounding.controlled.method import _walk, unbiased_rounding
 from lustrum.protect.rounding.controlled.two_way import CirculationLayout
-from lustrum.protect.rounding.controlled.unbiased import _walk, unbiased_rounding
 from protect.plain_unbiased import decision_of_word, round_by_decisions
 
 GROUPS = {1: [], 2: [[0, 1]], 3: [[0, 1]], 4: [[0, 1], [2, 3]]}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lustrum.model import Category, TableAxis
-from lustrum.protect.totals.lines import (
+from lustrum.protect.totals.safe import (
     added_up,
     line_totals,
     narrow_lines,

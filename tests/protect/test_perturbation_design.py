@@ -16,8 +16,7 @@ from examples import examples
 from lustrum.model import InputError, MatrixChannel
 from lustrum.protect import RoundingChannel
 from lustrum.protect.perturbation import PerturbationDesign, differencing_risk
-from lustrum.protect.perturbation.design import design
-from lustrum.protect.perturbation.entropy import _program
+from lustrum.protect.perturbation.design import _program, design
 
 # Four perturbation tables made with the R package ptable by the national statistical institutes of the
 # project on the harmonised protection of European census data, as published for its test material

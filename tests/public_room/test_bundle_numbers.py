@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lustrum.answer.protection import protection_of
+from lustrum.answer.snapshot import protection_of
 from lustrum.model import Axis, Dataset, Filter, Group, Release, TableQuery
 from lustrum.model.finest import FinestCells, FinestSums
 from lustrum.numeric.structure import UNBOUNDED

@@ -15,8 +15,7 @@ import pytest
 from lustrum.model import Category, DatasetError, QueryError, Release, TableAxis
 from lustrum.numeric.structure import UNBOUNDED
 from lustrum.public.prepared import PreparedFolder, PreparedTable, prepared_name, read_prepared
-from lustrum.public.prepared.folder import overall_digest
-from lustrum.public.prepared.table_words import release_from_words, release_words
+from lustrum.public.prepared.folder import overall_digest, release_from_words, release_words
 from lustrum.publish.prepared import digest_of, json_bytes, write_prepared
 
 AXIS = TableAxis(

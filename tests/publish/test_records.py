@@ -43,8 +43,7 @@ from lustrum.publish.bundles.memory import (
 )
 from lustrum.publish.records import local as local_module
 from lustrum.publish.records import open_datasets, process
-from lustrum.publish.records.local import LocalRecordsService
-from lustrum.publish.records.open_datasets import OpenDatasets
+from lustrum.publish.records.local import LocalRecordsService, OpenDatasets
 from lustrum.publish.records.process import RequestHandler
 from lustrum.publish.records.views import true_figures
 from lustrum.runtime.stop import Stopped, check_stop

@@ -26,7 +26,7 @@ from lustrum.publish.bundles.people import NO_POPULATION, People, people_path, r
 from lustrum.publish.doctor import examine
 from lustrum.tabulate import FrameSource, Secret, Store, ingest
 from lustrum.tabulate.store.backup import back_up, restore
-from lustrum.tabulate.store.rotate import rotate
+from lustrum.tabulate.store.renewal import rotate
 from publish.test_population_report import CODES, POLICY
 
 REASON = 'same_people_because = "Both files go to the same ministry."\n'

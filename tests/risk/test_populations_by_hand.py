@@ -16,8 +16,14 @@ from lustrum.risk.population import (
     simple_random_samples,
 )
 from lustrum.risk.population import kernels as kernels_module
-from lustrum.risk.population.alias import LARGEST, alias_table, bits_of, count_tables
-from lustrum.risk.population.kernels import draw_multinomials, draw_urns
+from lustrum.risk.population.kernels import (
+    LARGEST,
+    alias_table,
+    bits_of,
+    count_tables,
+    draw_multinomials,
+    draw_urns,
+)
 from lustrum.risk.population.model import fitting_mask, grown
 
 

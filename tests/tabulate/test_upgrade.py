@@ -11,7 +11,7 @@ import pytest
 from lustrum.model import Axis, DatasetError, TableQuery
 from lustrum.protect import RandomRounding
 from lustrum.tabulate import Store
-from lustrum.tabulate.store.upgrade import upgrade
+from lustrum.tabulate.store.renewal import upgrade
 
 FIRST = Path(__file__).parent / "first_version"
 """Written by the code of format 1; its answers were recorded by that code too."""

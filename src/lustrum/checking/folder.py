@@ -14,19 +14,56 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from html import escape
 from pathlib import Path
 from typing import Any
 
 from lustrum._version import __version__
 from lustrum.checking.joint import JointAudit
-from lustrum.checking.output import SessionOutput
+from lustrum.checking.populations import OutputPopulation
+from lustrum.checking.rules import Verdict
+from lustrum.checking.tables import TableOutput
 from lustrum.ledger.acts import account
 from lustrum.ledger.chain import Chain, digest_of
 from lustrum.model import DatasetError, InputError
 from lustrum.model.errors import choices
 from lustrum.runtime.durable import outages, sync, write_whole
+
+# An output of a session, with what the rules say of it.
+
+
+@dataclass(frozen=True, eq=False)
+class SessionOutput:
+    """One output: what would go out (``frame``), what the rules say of it, and what to do.
+
+    ``outcome`` says of every cell which rules it fails; it is for the safe room alone, as ``suggestion`` is.
+    """
+
+    name: str
+    kind: str
+    command: str
+    frame: Any
+    outcome: Any
+    verdict: Verdict
+    summary: str
+    suggestion: str = ""
+    table: TableOutput | None = None
+    population: OutputPopulation | None = None
+    comments: tuple[str, ...] = ()
+    exception: str = ""
+    file: Path | None = None
+
+    def __repr__(self) -> str:
+        return f"SessionOutput({self.name!r}: {self.verdict}, {self.summary})"
+
+    def _repr_html_(self) -> str:
+        shown = self.frame._repr_html_() if hasattr(self.frame, "_repr_html_") else ""
+        return (
+            f"<p><b>{escape(self.name)}</b>: {escape(f'{self.verdict}, {self.summary}')}</p>{shown}"
+        )
+
 
 INSIDE, APPROVED, DIGESTS = "for-the-checker", "approved", "digests.json"
 DECISIONS = ("approve", "refuse")

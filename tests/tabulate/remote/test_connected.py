@@ -38,7 +38,7 @@ from lustrum.tabulate.remote import (
     read_connection,
 )
 from lustrum.tabulate.remote.spark import SETTINGS
-from lustrum.tabulate.store.rotate import rotate
+from lustrum.tabulate.store.renewal import rotate
 from tabulate.remote.folders import QUIET, bundle, connected, copied
 from tabulate.remote.tables import find_world, in_duckdb, in_postgres, in_sqlite, key_table, reading
 from tabulate.worlds import SECRET, World

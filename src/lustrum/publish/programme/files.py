@@ -15,7 +15,7 @@ from lustrum.model import CellStatus, Dataset, InputError, Release
 from lustrum.model.plugins import load
 from lustrum.model.variable import TOTAL_CODE
 from lustrum.protect.suppression import Suppression
-from lustrum.public.prepared.table_words import release_words
+from lustrum.public.prepared.folder import release_words
 from lustrum.publish.prepared import json_bytes
 from lustrum.publish.programme.spec import COUNT, PreparedSet, Programme, ProgrammeTable
 from lustrum.readers.layout import CodeRoles, Layout

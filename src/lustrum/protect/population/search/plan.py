@@ -21,22 +21,20 @@ from lustrum.protect.population.search.layout import (
     KINDS,
     SHARED,
     ControlledTable,
+    Nodes,
     Run,
     SearchLayout,
     TablePlan,
     TablesOf,
+    all_tables,
+    choose_extra_tables,
+    nodes_apart,
 )
 from lustrum.protect.population.search.levels import (
     ControlledLevel,
     controlled_levels,
     find_level,
     renumbered,
-)
-from lustrum.protect.population.search.tables import (
-    Nodes,
-    all_tables,
-    choose_extra_tables,
-    nodes_apart,
 )
 
 _MOST_CELLS = 2**31
