@@ -42,7 +42,8 @@ from lustrum.publish.bundles.memory import (
     write_memory,
 )
 from lustrum.publish.records import local as local_module
-from lustrum.publish.records import open_datasets, process
+from lustrum.publish.records import local as open_datasets
+from lustrum.publish.records import process
 from lustrum.publish.records.local import LocalRecordsService, OpenDatasets
 from lustrum.publish.records.process import RequestHandler
 from lustrum.publish.records.views import true_figures

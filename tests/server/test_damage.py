@@ -13,7 +13,8 @@ from fastapi.testclient import TestClient
 
 from lustrum.answer import TableService
 from lustrum.local import local_service
-from lustrum.publish.records import LocalRecordsService, open_datasets
+from lustrum.publish.records import LocalRecordsService
+from lustrum.publish.records import local as open_datasets
 from lustrum.server import create_app
 from lustrum.tabulate import Secret
 from waiting import LONG

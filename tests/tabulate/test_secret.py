@@ -11,7 +11,7 @@ import pytest
 from lustrum.model import Axis, Dataset, DatasetError, TableQuery
 from lustrum.tabulate import FrameSource, Secret, Store, ingest
 from lustrum.tabulate.keys import SecretMissingError
-from lustrum.tabulate.store import rotate as rotating
+from lustrum.tabulate.store import renewal as rotating
 from lustrum.tabulate.store.renewal import rotate
 
 OTHER = Secret(b"another secret of 32 bytes......")

@@ -13,9 +13,8 @@ from lustrum.local.service import health
 from lustrum.model import InputError
 from lustrum.tabulate import Store
 from lustrum.tabulate.store.backup import back_up, restore
-from lustrum.tabulate.store.renewal import rotate
+from lustrum.tabulate.store.renewal import rotate, upgrade
 from lustrum.tabulate.store.secret_files import NEXT
-from lustrum.tabulate.store.upgrade import upgrade
 
 RISKS = (
     "A new secret gives every record a new key, so every table is perturbed a second time. Readers who kept "
