@@ -37,7 +37,7 @@ from lustrum.model import Axis, Dataset, LustrumError, TableQuery  # noqa: E402
 from lustrum.model.errors import NotReadyError  # noqa: E402
 from lustrum.tabulate import Secret, Store  # noqa: E402
 from lustrum.tabulate.encode import Chunk  # noqa: E402
-from lustrum.tabulate.store.digest import SEGMENT, segment_tag  # noqa: E402
+from lustrum.tabulate.store.files import SEGMENT, segment_tag  # noqa: E402
 
 POLICY = 'dataset = "{name}"\n[rules]\n[risk]\nlimit = 1.0\n[protect]\nmethod = "random-rounding"\nend = true\n'
 

@@ -15,7 +15,7 @@ from lustrum.survey import (
     estimate_totals,
     jackknife,
 )
-from lustrum.survey.replicates import draw_times
+from lustrum.survey.design import draw_times
 
 # The stratified sample of Californian schools (apistrat of Lumley's survey package): for each stratum the
 # schools drawn, the schools there are, and the sums and sums of squares of two columns. Estimates and standard

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from lustrum.tabulate.store import digest
-from lustrum.tabulate.store.digest import Digest, digest_of
+from lustrum.tabulate.store import files as digest
+from lustrum.tabulate.store.files import Digest, digest_of
 
 
 def plainly(data: bytes, segment: int) -> str:

@@ -21,7 +21,7 @@ from lustrum.model import Dataset
 from lustrum.model.keys import text_identity
 from lustrum.tabulate import FileSource, FrameSource, QuerySource, Source, Store, ingest
 from lustrum.tabulate.keys import record_keys
-from lustrum.tabulate.store.digest import Digest
+from lustrum.tabulate.store.files import Digest
 from tabulate.worlds import SECRET
 
 PARQUET = import_module("lustrum.tabulate.parquet")

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.checking.book import SessionBook
-from lustrum.checking.folder import SessionOutput, write_folder
+from lustrum.checking.folder import SessionBook, SessionOutput, write_folder
 from lustrum.checking.joint import JointAudit, audit_together
 from lustrum.checking.judged import coarser_times, judged, round_edges
 from lustrum.checking.populations import OutputPopulation, people_of

@@ -191,7 +191,7 @@ def _copy(
     console: Console,
 ) -> None:
     from lustrum.tabulate import FileSource, ParquetFiles, QuerySource, Store, ingest
-    from lustrum.tabulate.parquet_files import is_many
+    from lustrum.tabulate.parquet import is_many
 
     source: Source
     if file is None:

@@ -9,8 +9,7 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
-from lustrum.policy.floor import bits
-from lustrum.policy.parts import Fallback, PolicyMethod, PolicyPart, Risk
+from lustrum.policy.parts import Fallback, PolicyMethod, PolicyPart, Risk, bits
 from lustrum.policy.policy import Policy
 from lustrum.protect.abilities import abilities_of
 from lustrum.protect.privacy import power_of_rho

@@ -13,18 +13,12 @@ from pydantic import Field, field_validator, model_validator
 
 from lustrum.model.parameters import out_of_reach
 from lustrum.model.text import say
-from lustrum.policy.floor import (
+from lustrum.policy.parts import (
     LEAST_CHANGED,
     LEAST_ENTROPY,
-    CountStep,
-    bits,
-    judged_together,
-    percent,
-    shortfall,
-)
-from lustrum.policy.parts import (
     Audit,
     Before,
+    CountStep,
     Fallback,
     Ledger,
     PolicyMethod,
@@ -32,7 +26,11 @@ from lustrum.policy.parts import (
     Risk,
     Rules,
     Weights,
+    bits,
+    judged_together,
     looser,
+    percent,
+    shortfall,
 )
 from lustrum.protect.abilities import abilities_of
 

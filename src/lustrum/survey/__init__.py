@@ -13,9 +13,16 @@
 =============================  =====================================================================
 """
 
-from lustrum.survey.design import Design, Estimates, Reliability, ReplicateWeights
+from lustrum.survey.design import (
+    Design,
+    Estimates,
+    Reliability,
+    ReplicateWeights,
+    balanced_half_samples,
+    bootstrap,
+    jackknife,
+)
 from lustrum.survey.linearised import Sums, estimate_quotients, estimate_ratios, estimate_totals
-from lustrum.survey.replicates import balanced_half_samples, bootstrap, jackknife
 
 __all__ = [
     "Design",

@@ -21,7 +21,7 @@ from lustrum.tabulate.ingest import (
     read_description,
 )
 from lustrum.tabulate.keys import Secret
-from lustrum.tabulate.parquet_files import ParquetFiles
+from lustrum.tabulate.parquet import ParquetFiles
 from lustrum.tabulate.store import EmbeddedEngine, Store
 
 __all__ = [

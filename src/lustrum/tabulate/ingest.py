@@ -27,7 +27,7 @@ from lustrum.tabulate import parquet
 from lustrum.tabulate.encode import encode
 from lustrum.tabulate.frame import as_arrow
 from lustrum.tabulate.keys import Secret
-from lustrum.tabulate.parquet_files import ParquetFiles
+from lustrum.tabulate.parquet import ParquetFiles
 from lustrum.tabulate.store import Store
 
 LONGEST_HEADER = 1 << 20

@@ -10,13 +10,13 @@
 """
 
 from lustrum.numeric.loglinear import LogLinearFit
-from lustrum.risk.population.known import (
+from lustrum.risk.population.loglinear import LogLinear
+from lustrum.risk.population.model import (
     KnownPopulation,
     KnownProbabilities,
+    PopulationModel,
     simple_random_samples,
 )
-from lustrum.risk.population.loglinear import LogLinear
-from lustrum.risk.population.model import PopulationModel
 from lustrum.risk.population.polya import PolyaUrn
 
 __all__ = [

@@ -19,7 +19,6 @@ from lustrum.model import Axis, QueryError
 from lustrum.server.http.languages import current, in_language
 from lustrum.server.protocols import pxweb_words, saved_queries
 from lustrum.server.protocols.answering import Told, answered, parameter, with_contents
-from lustrum.server.protocols.prepared_tables import PreparedOffer, offered
 from lustrum.server.protocols.pxweb_forms import (
     BASE,
     CONTENTS,
@@ -29,7 +28,7 @@ from lustrum.server.protocols.pxweb_forms import (
     level_of,
     selection_of,
 )
-from lustrum.server.protocols.selections import Offer, listed_values
+from lustrum.server.protocols.selections import Offer, PreparedOffer, listed_values, offered
 from lustrum.server.service.questions import Questions
 from lustrum.server.urls.forms import JSONRoute, check_names
 

@@ -21,8 +21,7 @@ from lustrum.model import Axis, QueryError, Release, TableQuery
 from lustrum.model.errors import choices
 from lustrum.server.http.languages import current
 from lustrum.server.protocols.answering import Json
-from lustrum.server.protocols.prepared_tables import PreparedOffer
-from lustrum.server.protocols.selections import Offer, selected
+from lustrum.server.protocols.selections import Offer, PreparedOffer, selected
 
 BASE = "/pxapi/v2"
 CONTENTS = "ContentsCode"

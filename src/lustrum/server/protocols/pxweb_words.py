@@ -18,7 +18,6 @@ from lustrum.model.variable import TOTAL_CODE
 from lustrum.server.http.errors import not_found
 from lustrum.server.http.languages import ENGLISH, current, languages
 from lustrum.server.protocols.answering import Json, parameter, with_contents
-from lustrum.server.protocols.prepared_tables import PreparedOffer, prepared_offers
 from lustrum.server.protocols.pxweb_forms import (
     BASE,
     CONTENTS,
@@ -28,7 +27,7 @@ from lustrum.server.protocols.pxweb_forms import (
     level_of,
     list_id,
 )
-from lustrum.server.protocols.selections import Offer
+from lustrum.server.protocols.selections import Offer, PreparedOffer, prepared_offers
 from lustrum.server.service.catalogue import catalogue, means
 from lustrum.server.service.questions import Questions
 from lustrum.server.service.served_dataset import ServedDataset, find

@@ -17,9 +17,9 @@ from lustrum.answer import TableService
 from lustrum.model import QueryError
 from lustrum.server.http.errors import not_found
 from lustrum.server.protocols.answering import Json
-from lustrum.server.protocols.prepared_tables import PreparedOffer, offered
 from lustrum.server.protocols.pxweb_forms import Form, are_texts, selection_of
 from lustrum.server.protocols.pxweb_words import link, spoken
+from lustrum.server.protocols.selections import PreparedOffer, offered
 
 _LONGEST_ID = 1500
 _LARGEST_SAVED = 64 * 1024

@@ -23,10 +23,8 @@ from lustrum.runtime.data_folder import CONNECTIONS
 from lustrum.runtime.durable import contained, outages, sync
 from lustrum.tabulate.encode import Chunk
 from lustrum.tabulate.keys import KEY_VERSION, Secret, SecretMissingError, record_keys
-from lustrum.tabulate.store.digest import digest_of
-from lustrum.tabulate.store.embedded import EmbeddedEngine
-from lustrum.tabulate.store.files import VersionFiles
-from lustrum.tabulate.store.folder import Store
+from lustrum.tabulate.store.files import VersionFiles, digest_of
+from lustrum.tabulate.store.folder import EmbeddedEngine, Store
 from lustrum.tabulate.store.manifest import KEYS, MANIFEST, RECORDS, FileMark, Manifest
 from lustrum.tabulate.store.secret_files import NEXT, SECRET
 from lustrum.tabulate.store.writer import KeyWriter, record_schema, write_manifest

@@ -14,7 +14,7 @@ from lustrum.model import Dataset
 from lustrum.runtime.durable import sync
 from lustrum.tabulate.encode import Chunk
 from lustrum.tabulate.keys import Secret
-from lustrum.tabulate.store.digest import HashedFile
+from lustrum.tabulate.store.files import HashedFile
 from lustrum.tabulate.store.manifest import KEYS, MANIFEST, RECORDS, FileMark, Manifest
 from lustrum.tabulate.store.unique import first_repeated
 
