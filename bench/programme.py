@@ -27,10 +27,11 @@ from lustrum.demo.register import businesses
 from lustrum.model import CellStatus, Release, TableAxis
 from lustrum.numeric.structure import UNBOUNDED
 from lustrum.publish.programme.audit import audit_ranges
-from lustrum.publish.programme.judge import Judged, judge, ranks_for
+from lustrum.publish.programme.judge import Judged, judge
 from lustrum.publish.programme.read import bound_to, read_programme
 from lustrum.publish.programme.system import ProgrammeSystem, SystemPart, open_records, systems_of
 from lustrum.readers.own import published_cells
+from lustrum.sensitivity.rule import ranks_of
 
 HEAD = """
 [programme]
@@ -166,7 +167,7 @@ def measure(name: str, algorithm: str, folder: Path) -> None:
     programme = read_programme(file)
     records = open_records(programme.source, folder)
     (own,) = bound_to(programme, records.dataset).sets
-    (system,) = systems_of(own, records, ranks_for(own))
+    (system,) = systems_of(own, records, ranks_of(*(one.rule for one in own.rules)))
     judged = judge(own, system, records.background)
     out = folder / "public"
     shown = [part for part in system.parts if part.shown]
