@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.examples import examples
 
 from lustrum.checking.joint import audit_together
-from lustrum.checking.populations import OutputPopulation
+from lustrum.checking.tables import OutputPopulation
 
 NAMES = ("a", "b", "c")
 T = 3

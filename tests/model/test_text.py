@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lustrum.model import Dataset
-from lustrum.model.search_text import SearchText, words_of
-from lustrum.model.text import Message, lowered, say, say_many, translated
+from lustrum.model.text import Message, SearchText, lowered, say, say_many, translated, words_of
 
 
 class French:

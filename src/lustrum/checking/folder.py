@@ -26,9 +26,8 @@ import numpy as np
 
 from lustrum._version import __version__
 from lustrum.checking.joint import JointAudit
-from lustrum.checking.populations import OutputPopulation
 from lustrum.checking.rules import Verdict
-from lustrum.checking.tables import TableOutput
+from lustrum.checking.tables import OutputPopulation, TableOutput
 from lustrum.ledger.acts import account
 from lustrum.ledger.chain import Chain, digest_of
 from lustrum.model import DatasetError, InputError

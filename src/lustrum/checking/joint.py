@@ -26,7 +26,7 @@ import numpy as np
 from scipy import sparse
 
 from lustrum.audit import Knowledge, exactly_disclosed
-from lustrum.checking.populations import Level, OutputPopulation
+from lustrum.checking.tables import Level, OutputPopulation
 from lustrum.model.arrays import Ints, Mask
 from lustrum.numeric.structure import UNBOUNDED
 

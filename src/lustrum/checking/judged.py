@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from lustrum.checking.folder import SessionOutput
-from lustrum.checking.populations import OutputPopulation
 from lustrum.checking.rules import OF_ONE, Verdict, described, statistic_of
-from lustrum.checking.tables import TableOutput
+from lustrum.checking.tables import OutputPopulation, TableOutput
 from lustrum.model import InputError
 
 

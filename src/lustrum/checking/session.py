@@ -14,9 +14,8 @@ import numpy as np
 from lustrum.checking.folder import SessionBook, SessionOutput, write_folder
 from lustrum.checking.joint import JointAudit, audit_together
 from lustrum.checking.judged import coarser_times, judged, round_edges
-from lustrum.checking.populations import OutputPopulation, people_of
 from lustrum.checking.rules import OutputRules, statistic_of
-from lustrum.checking.tables import TableOutput
+from lustrum.checking.tables import OutputPopulation, TableOutput, people_of
 from lustrum.model import InputError
 from lustrum.model.errors import choices
 from lustrum.model.labelled_counts import is_labelled

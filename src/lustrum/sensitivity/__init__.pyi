@@ -1,7 +1,7 @@
-from .background import Background as Background
 from .ranked import insider_bounds as insider_bounds
 from .result import Finding as Finding
 from .result import Sensitivity as Sensitivity
+from .rule import Background as Background
 from .rule import Rule as Rule
 from .rules.combine import AllOf as AllOf
 from .rules.combine import AnyOf as AnyOf

@@ -30,8 +30,7 @@ import numpy.typing as npt
 
 from lustrum.model import Contributions, InputError, Table
 from lustrum.model.arrays import Indices, Ints, Mask
-from lustrum.sensitivity.background import NOTHING, Background
-from lustrum.sensitivity.rule import check_whole
+from lustrum.sensitivity.rule import NOTHING, Background, check_whole
 
 Weights = Literal["expanded", "sample"]
 Exact = npt.NDArray[Any]

@@ -18,7 +18,7 @@ from lustrum.protect.population.search.layout import TablePlan
 from lustrum.protect.population.search.plan import plan_tables
 from lustrum.protect.population.start import cell_numbers
 from lustrum.sensitivity import Background
-from lustrum.sensitivity.background import NOTHING
+from lustrum.sensitivity.rule import NOTHING
 
 KEY = b"a key of the agency of 32 bytes."
 SPEC = ProtectedMagnitudes(p=10, sweeps=3, max_variables=2)

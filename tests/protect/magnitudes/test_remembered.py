@@ -28,7 +28,7 @@ from lustrum.protect.magnitudes.remembered import (
 from lustrum.protect.magnitudes.units import families_of, units_of
 from lustrum.protect.population.start import cell_numbers, find
 from lustrum.publish.bundles.sum_memory import remembered_sums, sums_bytes
-from lustrum.sensitivity.background import NOTHING
+from lustrum.sensitivity.rule import NOTHING
 from protect.magnitudes.registers import KEY, SPEC, described, register
 from protect.magnitudes.test_classes import register as classed
 

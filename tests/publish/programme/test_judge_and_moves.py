@@ -22,7 +22,7 @@ from lustrum.sensitivity import (
     Threshold,
     Unless,
 )
-from lustrum.sensitivity.background import NOTHING
+from lustrum.sensitivity.rule import NOTHING
 
 
 @pytest.mark.parametrize(

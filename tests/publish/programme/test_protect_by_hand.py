@@ -22,8 +22,7 @@ from lustrum.publish.programme.protect import _chance, method_of, protect_system
 from lustrum.publish.programme.suppress import _joint_views, _problem
 from lustrum.publish.programme.system import systems_of
 from lustrum.sensitivity import Background
-from lustrum.sensitivity.background import NOTHING
-from lustrum.sensitivity.rule import ranks_of
+from lustrum.sensitivity.rule import NOTHING, ranks_of
 from publish.programme.tiny import (
     BY_BOTH,
     EVEN,

@@ -76,8 +76,7 @@ from lustrum.protect.population.search.plan import plan_tables
 from lustrum.protect.population.start import cell_numbers, derived
 from lustrum.runtime.stop import reporting_progress
 from lustrum.sensitivity import Background
-from lustrum.sensitivity.background import NOTHING
-from lustrum.sensitivity.rule import exact
+from lustrum.sensitivity.rule import NOTHING, exact
 
 Progress = Callable[[str, float], None]
 

@@ -22,7 +22,7 @@ from lustrum.protect.suppression.method import Suppression, alone_only, attacker
 from lustrum.protect.suppression.problem import SuppressionProblem
 from lustrum.protect.suppression.result import Changes, Pattern
 from lustrum.sensitivity import Background
-from lustrum.sensitivity.background import NOTHING
+from lustrum.sensitivity.rule import NOTHING
 
 MOST_CUBE = 100_000
 """Cells of the cube behind linked tables; beyond, nobody can say what the tables reveal together."""

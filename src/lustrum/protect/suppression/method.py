@@ -30,7 +30,7 @@ from lustrum.protect.suppression.result import Pattern
 from lustrum.protect.suppression.solve import DROPPED_NAMES
 from lustrum.protect.suppression.unions import RuleOnUnions
 from lustrum.sensitivity import Background, Rule, Sensitivity, Threshold
-from lustrum.sensitivity.background import NOTHING
+from lustrum.sensitivity.rule import NOTHING
 from lustrum.sensitivity.rules.combine import rule_of
 
 AttackerWord = Literal["insiders", "outsider", "singletons", "holdings", "pairs"]

@@ -40,8 +40,7 @@ from lustrum.sensitivity import (
     Threshold,
     Unless,
 )
-from lustrum.sensitivity.background import NOTHING
-from lustrum.sensitivity.rule import exact
+from lustrum.sensitivity.rule import NOTHING, exact
 
 _NEAR = 1e-7
 _MOST = 100  # unions that one program looks at

@@ -12,8 +12,7 @@ from lustrum.numeric.structure import UNBOUNDED
 from lustrum.publish.programme.spec import COUNT, PreparedSet, RuleFor
 from lustrum.publish.programme.system import ProgrammeSystem, SystemPart
 from lustrum.sensitivity import AnyOf, Background, Rule, Sensitivity
-from lustrum.sensitivity.background import NOTHING
-from lustrum.sensitivity.rule import judges_contributions
+from lustrum.sensitivity.rule import NOTHING, judges_contributions
 
 
 @dataclass(frozen=True, eq=False, repr=False)

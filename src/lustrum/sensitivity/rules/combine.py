@@ -20,9 +20,8 @@ from lustrum.model.errors import choices, kind_of
 from lustrum.model.parameters import spec_from_words
 from lustrum.model.plugins import load, names
 from lustrum.model.table import check_table
-from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.result import Finding, Sensitivity
-from lustrum.sensitivity.rule import Rule
+from lustrum.sensitivity.rule import NOTHING, Background, Rule
 
 
 @dataclass(frozen=True, init=False)

@@ -31,10 +31,11 @@ from lustrum.model import CellStatus, InputError, Reason, Table
 from lustrum.model.arrays import Mask
 from lustrum.model.parameters import parameter
 from lustrum.model.table import check_table
-from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.ranked import Exact, Ranked, Weights
 from lustrum.sensitivity.result import Finding, Sensitivity
 from lustrum.sensitivity.rule import (
+    NOTHING,
+    Background,
     Percent,
     RuleSpec,
     exact,

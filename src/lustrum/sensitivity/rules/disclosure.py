@@ -30,9 +30,8 @@ from lustrum.model import CellStatus, InputError, Reason, Table, TableAxis
 from lustrum.model.arrays import Indices, Ints, Mask
 from lustrum.model.parameters import parameter
 from lustrum.model.table import check_table
-from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.result import Finding, Sensitivity
-from lustrum.sensitivity.rule import RuleSpec, exact
+from lustrum.sensitivity.rule import NOTHING, Background, RuleSpec, exact
 
 # The lines of a table of counts: its cells along one axis, all else held fixed.
 #

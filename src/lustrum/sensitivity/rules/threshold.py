@@ -25,9 +25,10 @@ from lustrum.model import CellStatus, InputError, Reason, Table
 from lustrum.model.arrays import Ints, Mask
 from lustrum.model.parameters import parameter
 from lustrum.model.table import check_table
-from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.result import Finding, Sensitivity
 from lustrum.sensitivity.rule import (
+    NOTHING,
+    Background,
     Percent,
     RuleSpec,
     exact,
