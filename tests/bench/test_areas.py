@@ -20,7 +20,7 @@ import pytest
 from lustrum.answer.table_service import TableService
 from lustrum.local import local_service
 from lustrum.model import Dataset
-from lustrum.model.text import words_of
+from lustrum.model.search_text import words_of
 from lustrum.policy.presets import preset
 from lustrum.policy.read import sealed
 from lustrum.publish.bundles.make import make_bundle

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lustrum.model import Dataset
-from lustrum.model.text import Message, SearchText, lowered, say, say_many, translated, words_of
+from lustrum.model.search_text import SearchText, words_of
+from lustrum.model.text import Message, lowered, say, say_many, translated
 
 
 class French:

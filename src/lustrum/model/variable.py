@@ -12,7 +12,8 @@ from typing import Literal
 
 from lustrum.model.errors import DescriptionError, QueryError, choices
 from lustrum.model.hierarchy import Category, Hierarchy, Level
-from lustrum.model.text import SearchText, Words, languages, say
+from lustrum.model.search_text import SearchText, Words
+from lustrum.model.text import languages, say
 
 TOTAL_CODE = "_T"
 REST_CODE = "_REST"

@@ -12,7 +12,7 @@ from fastapi.responses import JSONResponse
 
 from lustrum.answer import TableService
 from lustrum.model import Dataset, Hierarchy, Level, Variable
-from lustrum.model.text import words_of
+from lustrum.model.search_text import words_of
 from lustrum.server.http.errors import documented, not_found
 from lustrum.server.schemas import (
     Categories,

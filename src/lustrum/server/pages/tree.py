@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from lustrum.model import Axis, Category, Filter, Group, Level, QueryError, TableQuery, Variable
-from lustrum.model.text import say, say_many, words_of
+from lustrum.model.search_text import words_of
+from lustrum.model.text import say, say_many
 from lustrum.model.variable import categories_of, example_of
 from lustrum.server.http.languages import current
 from lustrum.server.service.served_dataset import ServedDataset

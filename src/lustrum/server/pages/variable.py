@@ -10,7 +10,8 @@ from fastapi.responses import RedirectResponse, Response
 from lustrum.answer import TableService
 from lustrum.model import Category, QueryError, Variable
 from lustrum.model.errors import choices
-from lustrum.model.text import say, words_of
+from lustrum.model.search_text import words_of
+from lustrum.model.text import say
 from lustrum.server.http.errors import not_found
 from lustrum.server.http.languages import current
 from lustrum.server.http.templating import Pages

@@ -9,7 +9,8 @@ from lustrum.answer import TableService
 from lustrum.answer.table_service import AT_ONCE
 from lustrum.model import Dataset, LustrumError
 from lustrum.model.errors import NotReadyError
-from lustrum.model.text import Words, languages
+from lustrum.model.search_text import Words
+from lustrum.model.text import languages
 from lustrum.runtime.stop import Stopped, within
 
 log = logging.getLogger("lustrum.server")
