@@ -247,7 +247,11 @@ def opened(root: Path) -> None:
         read = time.process_time()
         numbers = BundleNumbers(bundle)
         cpu, seconds = time.process_time() - began, time.perf_counter() - clock
-        figures = {"opened": attempt, "CPU (s)": cpu, "of which reading (CPU s)": read - began}
+        figures = {
+            "opened": f"{attempt}, {len(bundle.cells):,} cells",
+            "CPU (s)": cpu,
+            "of which reading (CPU s)": read - began,
+        }
         figures |= {"clock (s)": seconds, "peak (GiB)": _peak()}
         record("Very many areas: opening a bundle", figures)
         if attempt == "first":
@@ -257,8 +261,11 @@ def opened(root: Path) -> None:
             began, clock = time.process_time(), time.perf_counter()
             numbers.views(query)
             cpu, seconds = time.process_time() - began, time.perf_counter() - clock
-            figures = {"table": name, "asked": attempt, "CPU (s)": cpu, "clock (s)": seconds}
-            record("Very many areas: tables of a bundle", figures | {"peak (GiB)": _peak()})
+            figures = {"table": f"{name}, {attempt}", "CPU (s)": cpu, "clock (s)": seconds}
+            record(
+                f"Very many areas: tables of a bundle of {len(bundle.cells):,} cells",
+                figures | {"peak (GiB)": _peak()},
+            )
     _say_peak()
 
 
