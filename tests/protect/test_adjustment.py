@@ -13,7 +13,7 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from examples import examples
-from lustrum.model import Category, CellStatus, InputError, Table, TableAxis
+from lustrum.model import CellStatus, InputError, Table
 from lustrum.numeric.solve.quadratic import QuadraticProblem, minimise_quadratic
 from lustrum.numeric.structure import UNBOUNDED, Structure
 from lustrum.protect.adjustment import Adjusted, ControlledAdjustment, adjust
@@ -21,18 +21,8 @@ from lustrum.protect.adjustment.problem import as_floats, eliminate, reduce_prob
 from lustrum.protect.adjustment.search import alternating, least_squares
 from lustrum.runtime.stop import Stopped, stopping
 from lustrum.sensitivity import Threshold
-
-
-def axis(name: str, size: int) -> TableAxis:
-    codes = [Category(str(i), str(i), (i,)) for i in range(size)]
-    return TableAxis(name, name, (*codes, Category("T", "Total", tuple(range(size)))))
-
-
-def with_totals(inner: Any) -> Any:
-    values = np.asarray(inner, dtype=np.int64)
-    for place in range(values.ndim):
-        values = np.concatenate([values, values.sum(axis=place, keepdims=True)], axis=place)
-    return values
+from small import with_total as axis
+from small import with_totals
 
 
 def relations_of(shape: tuple[int, ...]) -> Any:

@@ -15,17 +15,13 @@ from lustrum.model import Category, InputError, Table, TableAxis
 from lustrum.numeric.structure import Structure
 from lustrum.protect import RoundingChannel
 from lustrum.protect.rounding.controlled.method import ControlledRounding
+from small import with_total
 
 TREE = {"N": (0, 1, 2), "S": (3, 4), "NW": (0, 1), "_T": (0, 1, 2, 3, 4)}
 
 
 def plain(name: str, size: int) -> TableAxis:
     return TableAxis.plain(name, [f"{name}{i}" for i in range(size)])
-
-
-def with_total(name: str, size: int) -> TableAxis:
-    whole = Category("_T", "Total", tuple(range(size)))
-    return TableAxis(name, name, (*plain(name, size).categories, whole))
 
 
 def with_tree(name: str) -> TableAxis:

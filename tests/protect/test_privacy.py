@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from scipy import optimize, stats
 
 from examples import examples
-from lustrum.model import Category, InputError, Table, TableAxis
+from lustrum.model import InputError, Table
 from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.privacy import (
     Budget,
@@ -33,18 +33,9 @@ from lustrum.protect.privacy import (
 from lustrum.protect.privacy.mechanism import measure
 from lustrum.protect.privacy.spec import fitted, rounded_down_the_tree
 from lustrum.protect.totals.inner_table import InnerTable
+from small import summed
 
 SMALL = 1e-6
-
-
-def with_totals(counts: np.ndarray) -> Table:
-    axes, values = [], counts
-    for k, size in enumerate(counts.shape):
-        cats = [Category(f"c{i}", f"c{i}", (i,)) for i in range(size)]
-        cats.append(Category("all", "all", tuple(range(size))))
-        values = np.concatenate([values, values.sum(axis=k, keepdims=True)], axis=k)
-        axes.append(TableAxis("abc"[k], "abc"[k], tuple(cats)))
-    return Table(axes=tuple(axes), values=values)
 
 
 def fit(seen: np.ndarray, rows: Any, size: int) -> float:
@@ -107,7 +98,7 @@ def test_clamping_moves_what_is_below_0_to_0(mechanism: str, scale: float) -> No
 
 def test_the_ratio_of_neighbouring_counts_is_at_most_e_to_the_epsilon() -> None:
     """A record is in 4 cells of a table with all totals: the noise of each cell is 4 times as wide."""
-    release = DifferentialPrivacy(epsilon=0.8, post="none").apply(with_totals(np.ones((2, 2), int)))
+    release = DifferentialPrivacy(epsilon=0.8, post="none").apply(summed(np.ones((2, 2), int)))
     assert isinstance(release.channel, DiscreteNoiseChannel)
     assert release.channel.scale == pytest.approx(4 / 0.8)
     a, b = (release.channel.transitions(np.array([v])) for v in (5, 6))
@@ -119,7 +110,7 @@ def test_the_ratio_of_neighbouring_counts_is_at_most_e_to_the_epsilon() -> None:
 
 
 def test_gaussian_noise_grows_with_the_root_of_the_cells_and_with_the_records() -> None:
-    table = with_totals(np.ones((2, 2), int))
+    table = summed(np.ones((2, 2), int))
     options: dict[str, Any] = {"mechanism": "gaussian", "rho": 0.5, "post": "none"}
     one, three = (DifferentialPrivacy(**options, records=r).apply(table).channel for r in (1, 3))
     assert isinstance(one, DiscreteNoiseChannel)
@@ -200,7 +191,7 @@ def test_a_release_is_charged_before_its_noise_and_not_published_without_budget(
 
 
 def test_shares_of_the_cost_set_the_noise_of_each_margin() -> None:
-    table = with_totals(np.full((40, 30), 50))
+    table = summed(np.full((40, 30), 50))
     method = DifferentialPrivacy(
         epsilon=1.0,
         post="none",
@@ -229,7 +220,7 @@ def test_shares_of_the_cost_set_the_noise_of_each_margin() -> None:
 def test_consistent_counts_are_whole_not_negative_and_add_up(
     counts: list[int], mechanism: Any
 ) -> None:
-    table = with_totals(np.array(counts).reshape(2, 3, 2))
+    table = summed(np.array(counts).reshape(2, 3, 2))
     cost: dict[str, Any] = {"epsilon": 0.5} if mechanism == "laplace" else {"rho": 0.1}
     release = DifferentialPrivacy(mechanism, post="consistent", **cost).apply(table)
     assert release.channel is None
@@ -242,7 +233,7 @@ def test_well_measured_totals_correct_their_parts() -> None:
     """Over 200 releases without a seed. Without any gain 4.9 standard errors have one chance in a million; the
     gain is some 11.6 of them, so that less than 4.9 is as unlikely."""
     counts = np.full((6, 6), 30)
-    table = with_totals(counts)
+    table = summed(counts)
     margins = ["a,b", "a", "b", ""]
     errors = {}
     for post in ("none", "consistent"):
@@ -260,7 +251,7 @@ def test_well_measured_totals_correct_their_parts() -> None:
 
 def test_the_fit_is_the_least_squares_of_a_second_solver() -> None:
     rng = np.random.default_rng(1)
-    table = with_totals(rng.poisson(2, (3, 4)))
+    table = summed(rng.poisson(2, (3, 4)))
     inner = InnerTable.of(table.axes, "A test")
     noisy = table.values + rng.integers(-6, 7, table.shape)
     scale = rng.uniform(1, 4, table.shape)
@@ -274,7 +265,7 @@ def test_the_fit_is_the_least_squares_of_a_second_solver() -> None:
 
     other = optimize.minimize(loss, np.ones(12), bounds=[(0, None)] * 12, tol=1e-14)
     assert loss(found.ravel()) <= other.fun + 1e-6
-    large = with_totals(rng.poisson(3, (21, 20)))
+    large = summed(rng.poisson(3, (21, 20)))
     inner = InnerTable.of(large.axes, "A test")
     exact = fitted(inner, large.values, np.ones(large.shape, dtype=bool), np.ones(large.shape))
     assert np.abs(exact - inner.take(large.values)).max() < 1e-4

@@ -19,12 +19,7 @@ from lustrum.server.table_view.arrange import arrange
 from lustrum.server.table_view.chart import Chart, draw
 from lustrum.server.table_view.marks import LEFT, SPACE
 from lustrum.server.urls.display import TableView
-
-
-def axis(name: str, size: int, total: bool = False) -> TableAxis:
-    own = tuple(Category(f"{i}", f"{name}{i}", (i,)) for i in range(size))
-    whole = (Category("_T", "Total", tuple(range(size))),) if total else ()
-    return TableAxis(name, name.title(), own + whole)
+from server.test_layout import axis
 
 
 def drawn(*axes: TableAxis, values: Any, status: Any = None, view: TableView, **more: Any) -> Chart:

@@ -11,7 +11,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from examples import examples
-from lustrum.model import Category, CellStatus, Release, Table, TableAxis
+from lustrum.model import CellStatus, Release, Table
+from small import with_total as totalled
+from small import with_totals as add_totals
 
 # A busy machine is no failure; BRIEF is for claims about every measure.
 QUICK = settings(deadline=None, max_examples=examples(25, 200))
@@ -31,24 +33,11 @@ def release_of(
     return Release(table.axes, values, status, {"method": "test"}, decimals=table.decimals, **more)
 
 
-def totalled(name: str, size: int) -> TableAxis:
-    """Single codes, then their total."""
-    single = tuple(Category(str(i), str(i), (i,)) for i in range(size))
-    return TableAxis(name, name, (*single, Category("all", "all", tuple(range(size)))))
-
-
 def with_totals(inner: npt.ArrayLike, names: Sequence[str]) -> Table:
     """A table of counts with the totals over each axis behind it."""
     array = np.asarray(inner, dtype=np.int64)
     axes = tuple(totalled(n, size) for n, size in zip(names, array.shape, strict=True))
     return Table(axes=axes, values=add_totals(array))
-
-
-def add_totals(inner: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The array with its sums appended along every axis."""
-    for axis in range(inner.ndim):
-        inner = np.concatenate((inner, inner.sum(axis=axis, keepdims=True)), axis=axis)
-    return inner
 
 
 @st.composite

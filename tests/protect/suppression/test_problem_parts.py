@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lustrum.model import Category, CellStatus, Contributions, InputError, Table, TableAxis
+from lustrum.model import CellStatus, Contributions, InputError, Table
 from lustrum.protect.suppression import (
     RuleOnUnions,
     Suppression,
@@ -18,12 +18,8 @@ from lustrum.protect.suppression import (
 )
 from lustrum.protect.suppression.search.parts import parts_of
 from lustrum.sensitivity import PPercent, Threshold
+from protect.suppression.test_contributors import axis
 from protect.suppression.test_suppress import three_way, two_way
-
-
-def axis(name: str, size: int) -> TableAxis:
-    codes = tuple(Category(f"{name}{i}", f"{name}{i}", (i,)) for i in range(size))
-    return TableAxis(name, name, (*codes, Category("_T", "Total", tuple(range(size)))))
 
 
 def magnitudes(values: np.ndarray, holding: np.ndarray, contributors: np.ndarray) -> Table:
