@@ -10,9 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lustrum.audit import bounds, from_release
 from lustrum.numeric import compiled as compiling
+from lustrum.numeric.counting import kernel
 from lustrum.protect import Suppression
 from lustrum.sensitivity import Threshold
 from small import summed
@@ -189,6 +192,26 @@ def test_small_tables_give_the_same_whether_loops_are_compiled_or_not(
         release = Suppression(rule=Threshold(4)).apply(table)
         reached = bounds(from_release(release), integer=True)
         found.append((pattern.suppressed.tolist(), reached.low.tolist(), reached.high.tolist()))
+    assert found[0] == found[1]
+
+
+@given(st.integers(0, 2**32), st.integers(0, 300))
+def test_twins_of_counting_loops_give_what_the_loops_give(seed: int, rows: int) -> None:
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, 9, rows).astype(np.uint8)
+    entry = rng.integers(-3, 8, 9) + np.where(rng.random(9) < 0.2, kernel.OUTSIDE, 0)
+    weights = rng.integers(0, 2**64, rows, dtype=np.uint64)  # sums go round at 2**64
+    found = []
+    for way in ("twin", "kernel"):
+        start, add, tally = (
+            getattr(loop, way)
+            for loop in (kernel.start_codes, kernel.add_codes, kernel.tally_counts)
+        )
+        index, cells = np.empty(rows, np.int64), np.zeros((16, 2), np.uint64)
+        start(codes, entry, index)
+        add(codes, entry[::-1].copy(), index)
+        tally(index, weights, cells[:, 1])
+        found.append((index.tolist(), cells.tolist()))
     assert found[0] == found[1]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +14,7 @@ import pytest
 from lustrum.answer import TableService
 from lustrum.answer.records_line import START
 from lustrum.demo import description_path
+from lustrum.demo.descriptions import SHIPPED
 from lustrum.model import Dataset, LustrumError, TableQuery
 from lustrum.model.errors import NotAnsweringError, NotReadyError
 from lustrum.runtime.stop import Stopped
@@ -114,3 +117,42 @@ def test_a_start_hears_which_records_do_not_answer(monkeypatch: pytest.MonkeyPat
     assert list(found) == ["silent", "checked", "broken"]
     assert isinstance(found["silent"], NotAnsweringError)
     assert not isinstance(found["broken"], NotReadyError)
+
+
+FIRST_ANSWERS = """
+import sys
+from pathlib import Path
+from lustrum.answer import TableService
+from lustrum.model import Axis, TableQuery
+import lustrum.server.app
+from lustrum.numeric import compiled
+from lustrum.server.operation.lifecycle import load_loops, warm_up
+
+folder = Path(sys.argv[1])
+service = TableService(bundles=[*folder.iterdir()], folder=Path(sys.argv[2]))
+def answers():
+    questions = [TableQuery(name, (Axis(service.dataset(name).variables[1].name, total=True),))
+                 for name in sorted(service.names())]
+    return [(d.release.published.tolist(), d.risk_before, d.risk_after, d.utility)
+            for d in map(service.answer, questions)]
+warm_up(service)
+heavy = ["numba", "pandas", "scipy.sparse", "duckdb", "openpyxl"]
+print([name for name in heavy if name in sys.modules])
+compiled._plain_work_left = 10**12
+first = answers()
+print("numba" in sys.modules)
+load_loops(service)
+print("numba" in sys.modules, len(first), first == answers())
+"""
+
+
+def test_first_answers_load_no_compiler_and_are_those_that_compiled_loops_give(
+    tmp_path: Path,
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_ANSWERS, str(SHIPPED), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines() == ["[]", "False", "True 4 True"]

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lustrum.model.arrays import Floats
+from lustrum.numeric.compiled import has_compiler
 
 # ln 2 in two parts: products of the first with whole numbers below 2**20 are exact.
 LN2_HIGH = float.fromhex("0x1.62e42feep-1")
@@ -286,8 +287,9 @@ def normal_draws(rng: np.random.Generator, count: int) -> Floats:
 
 
 def _compiled(name: str) -> Callable[[Floats], Floats] | None:
-    """A loop over a flat array; None where the compiler is not loaded, which takes half a second."""
-    return getattr(sys.modules.get("lustrum.numeric.arithmetic_loops"), name, None)
+    """A loop over a flat array; None where the compiler is not loaded, which takes a second."""
+    loops = sys.modules.get("lustrum.numeric.arithmetic_loops")
+    return getattr(loops, name, None) if has_compiler() else None
 
 
 def _student_middle(t: float, degrees: int) -> float:

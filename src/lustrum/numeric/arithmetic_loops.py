@@ -20,12 +20,12 @@ from lustrum.numeric.arithmetic import (
     ROOT_HALF,
     SHIFT_TO,
 )
-from lustrum.numeric.compiled import compiled
+from lustrum.numeric.compiled import compiled, compiled_if_large
 
 __all__ = ["digamma", "exp", "log", "log1p", "log_gamma"]
 
 
-@compiled
+@compiled_if_large
 def exp(x: float) -> float:  # pragma: no cover
     """``e**x``."""
     if x != x:
@@ -43,7 +43,7 @@ def exp(x: float) -> float:  # pragma: no cover
     return math.ldexp(grown, int(k))
 
 
-@compiled
+@compiled_if_large
 def log(x: float) -> float:  # pragma: no cover
     """The natural logarithm; minus infinity at 0, not a number below."""
     if x == 0.0:
@@ -56,7 +56,7 @@ def log(x: float) -> float:  # pragma: no cover
     return e * LN2_HIGH - ((rest - e * LN2_LOW) - f)
 
 
-@compiled
+@compiled_if_large
 def _parts(x: float) -> tuple[int, float, float]:  # pragma: no cover
     """``e``, ``f`` and ``f - log(1 + f)`` with ``x = (1 + f) * 2**e`` and ``f`` near 0."""
     m, e = math.frexp(x)

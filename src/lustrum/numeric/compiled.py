@@ -18,6 +18,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 PLAIN_WORK = 2_000_000
 """The work of a process up to which small loops run as they are written: loading the compiler takes longer."""
 _plain_work_left = PLAIN_WORK
+_STEPS, _ELEMENTS = 16, 128
+"""Steps of a loop for each element, and elements that a twin in numpy takes in one step."""
+_loaded = False
+_thread = threading.local()
 _compiling = threading.RLock()
 _patience = 120.0
 """Seconds that this process waits in all for others that compile the same loops: they may hang."""
@@ -42,10 +46,34 @@ def compiled_if_large(function: F) -> F:
     return cast(F, Loop(function, {}, small=True))
 
 
+def compiled_after(twin: Callable[..., Any] | None = None) -> Callable[[F], F]:
+    """:func:`compiled_if_large` for loops whose work grows as their arrays do; until then a numpy twin runs."""
+
+    def decorate(function: F) -> F:
+        return cast(F, Loop(function, {}, small=True, linear=True, twin=twin))
+
+    return decorate
+
+
 def always_compile() -> None:
     """Compile every loop from now on, however small its work."""
     global _plain_work_left
     _plain_work_left = 0
+
+
+def compile_beside(run: Callable[[], None]) -> None:
+    """Run something with every loop compiled, while other threads do without, and compile always afterwards."""
+    _thread.compiles = True
+    try:
+        run()
+    finally:
+        _thread.compiles = False
+        always_compile()
+
+
+def has_compiler() -> bool:
+    """Whether the compiler is loaded, or this thread loads it for the next loop."""
+    return _loaded or _plain_work_left <= 0 or getattr(_thread, "compiles", False)
 
 
 def is_compiling() -> bool:
@@ -60,21 +88,31 @@ class Loop:
     """A function that is compiled when it is first called; numba is not imported before."""
 
     def __init__(
-        self, function: Callable[..., Any], options: dict[str, Any], *, small: bool = False
+        self,
+        function: Callable[..., Any],
+        options: dict[str, Any],
+        *,
+        small: bool = False,
+        linear: bool = False,
+        twin: Callable[..., Any] | None = None,
     ):
         functools.update_wrapper(self, function)
         self.py_func: Any = function
         self.options = options
         self.small = small
+        self.linear = linear
+        self.twin = twin
         self.keep = True
 
     def __call__(self, *args: Any) -> Any:
         """Run the loop."""
         global _plain_work_left
-        if self.small and _plain_work_left > 0:
-            _plain_work_left -= sum(getattr(value, "size", 1) for value in args) ** 2
+        if self.small and _plain_work_left > 0 and not getattr(_thread, "compiles", False):
+            size = sum(getattr(value, "size", 1) for value in args)
+            linear = size * _STEPS if self.twin is None else size // _ELEMENTS
+            _plain_work_left -= linear if self.linear else size**2
             if _plain_work_left >= 0:
-                return self.py_func(*args)
+                return (self.twin or self.py_func)(*args)
         return self.kernel(*args)
 
     def __getattr__(self, name: str) -> Any:
@@ -85,11 +123,13 @@ class Loop:
     @functools.cached_property
     def kernel(self) -> Any:
         """The compiled loop. Loops that it calls are compiled too, and take their places among its names."""
+        global _loaded
         import numba
 
         from lustrum.numeric.compile_notice import notice
 
         with _compiling:
+            _loaded = True
             names = self.py_func.__globals__
             for word in _words(self.py_func.__code__):
                 if isinstance(names.get(word), Loop):

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from lustrum.model import InputError
 from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.numeric.arithmetic import log
+from lustrum.numeric.later import sparse
 from lustrum.numeric.structure.rank import matrix_rank
 
 Generators = tuple[tuple[int, ...], ...]

@@ -23,7 +23,7 @@ from lustrum.model import Channel
 from lustrum.model.arrays import Array, Floats, Ints
 from lustrum.model.channel import row_entries
 from lustrum.numeric.arithmetic_loops import exp, log
-from lustrum.numeric.compiled import compiled
+from lustrum.numeric.compiled import compiled, compiled_after
 from lustrum.numeric.structure.ragged import distinct
 from lustrum.risk.entropy import share_to_power, size_of, xlogx
 from lustrum.risk.r1 import WEIGHTS, r1_values
@@ -97,7 +97,7 @@ def _entries(values: Ints, shown: Ints, channel: Channel) -> tuple[Ints, Ints, F
     return rows.origin[hit], at[hit], rows.probability[hit]
 
 
-@compiled
+@compiled_after()
 def entropy_term(number: Array, values: Array, begin: int, end: int) -> float:  # pragma: no cover
     """``1 - H / log K`` of a part of a table: ``number`` cells of the part hold each value."""
     cells = 0
@@ -117,7 +117,7 @@ def entropy_term(number: Array, values: Array, begin: int, end: int) -> float:  
     return min(max(1.0 - entropy / log(float(cells)), 0.0), 1.0)
 
 
-@compiled
+@compiled_after()
 def many_terms(  # pragma: no cover
     value_index: Array,
     values: Array,

@@ -41,6 +41,7 @@ from lustrum.server.operation.lifecycle import (
     feed_watchdog,
     keep_figures,
     keep_memory_small,
+    load_loops,
     warm_up,
 )
 from lustrum.server.operation.metrics import Metrics, RequestMetrics, RouteLabel, log_request
@@ -107,12 +108,17 @@ def create_app(
         def ready(_: object) -> None:
             app.state.ready = True
 
+        async def load() -> None:
+            await asyncio.wait({warming})
+            await run_in_threadpool(load_loops, service)
+
         if warming.done():
             ready(warming)
         warming.add_done_callback(ready)
         beside = [
             asyncio.create_task(feed_watchdog(service.lives)),
             asyncio.create_task(keep_memory_small()),
+            asyncio.create_task(load()),
             asyncio.create_task(
                 keep_figures(lambda: metrics.look(service, questions.jobs.store.counts))
             ),

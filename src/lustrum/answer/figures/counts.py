@@ -26,7 +26,7 @@ from lustrum.audit.belief.posterior import Uniform, weighted
 from lustrum.model import Channel, InputError, Release, Table
 from lustrum.model.arrays import Floats, Indices, Ints, Mask
 from lustrum.model.plugins import load
-from lustrum.numeric.compiled import compiled
+from lustrum.numeric.compiled import compiled_after
 from lustrum.numeric.structure.ragged import distinct_columns
 from lustrum.protect.population.channel import PopulationChannel
 
@@ -225,7 +225,7 @@ def _canonical(release: Release) -> Release:
 # :class:`~lustrum.protect.population.channel.PopulationChannel`, whose rows repeat from some count on.
 
 
-@compiled
+@compiled_after()
 def believed_counts(  # pragma: no cover
     order: Any,
     shown: Any,

@@ -17,7 +17,6 @@ from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
-from scipy import sparse
 
 from lustrum.audit.bounding.network import BoundNetwork
 from lustrum.audit.bounding.sweep import BoundSweep, Impossible, Progress, Watch
@@ -28,6 +27,7 @@ from lustrum.model import InputError
 from lustrum.model.arrays import Array, Floats, Indices, Ints, Mask
 from lustrum.model.workers import workers as processors
 from lustrum.numeric.compiled import compiled_if_large
+from lustrum.numeric.later import sparse
 from lustrum.numeric.solve import Solver
 from lustrum.numeric.structure import UNBOUNDED
 

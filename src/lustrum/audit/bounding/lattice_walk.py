@@ -15,12 +15,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from lustrum.audit.bounding.lattice import integer_kernel, integer_solution, reduced
 from lustrum.audit.knowledge.reduce import Piece
 from lustrum.model.arrays import Array, Floats, Ints, Words
 from lustrum.numeric.compiled import compiled
+from lustrum.numeric.later import sparse
 from lustrum.numeric.solve.highs import Program, solved
 from lustrum.numeric.solve.products import cholesky, cleared, dot
 from lustrum.numeric.stream import below_of, own_next_word

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from lustrum.audit.knowledge.reduce import Piece
 from lustrum.model.arrays import Indices, Ints, Mask, Sparse
+from lustrum.numeric.later import sparse
 from lustrum.numeric.solve.network import slots
 
 _LARGEST = 2**60  # the sum of all bounds stays below this, so that no flow can overflow

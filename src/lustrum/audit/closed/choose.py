@@ -8,7 +8,6 @@ from enum import StrEnum
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from lustrum.audit.bounding.compute import Bounds, bounds
 from lustrum.audit.closed.formulas import (
@@ -23,6 +22,7 @@ from lustrum.audit.knowledge.facts import CellRef, Knowledge
 from lustrum.model import InputError
 from lustrum.model.arrays import Ints, Mask
 from lustrum.model.errors import kind_of
+from lustrum.numeric.later import sparse
 from lustrum.numeric.structure import UNBOUNDED, complete_relations
 
 # Bounds of a whole cube from bounds of its parts, where margins separate the parts.

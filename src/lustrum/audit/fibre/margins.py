@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from lustrum.audit.closed import margins_of
 from lustrum.audit.knowledge.facts import ContradictionError, Knowledge
 from lustrum.model import InputError
 from lustrum.model.arrays import Ints, Mask
+from lustrum.numeric.later import sparse
 from lustrum.numeric.structure import UNBOUNDED
 
 # How far a search or a chain may go, as its caller says.

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from lustrum.audit.bounding.compute import bounds
 from lustrum.audit.fibre.margins import FibreMargins
@@ -17,6 +16,7 @@ from lustrum.audit.knowledge.facts import ContradictionError, Knowledge
 from lustrum.audit.knowledge.reduce import CONTRADICTION, Piece, narrowed, pieces
 from lustrum.model import InputError
 from lustrum.model.arrays import Indices, Ints, Mask, Sparse
+from lustrum.numeric.later import sparse
 from lustrum.numeric.structure import UNBOUNDED
 
 

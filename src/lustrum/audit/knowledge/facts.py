@@ -11,11 +11,11 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from lustrum.model import InputError
 from lustrum.model.arrays import Ints, Mask, Sparse
 from lustrum.model.errors import choices
+from lustrum.numeric.later import sparse
 from lustrum.numeric.structure import UNBOUNDED, Structure
 
 CellRef: TypeAlias = "int | str | Sequence[str] | Mapping[str, str]"

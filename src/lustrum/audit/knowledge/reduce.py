@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from lustrum.audit.knowledge.facts import ContradictionError, Knowledge
 from lustrum.model.arrays import Array, Floats, Indices, Ints, Mask, Sparse
 from lustrum.numeric.compiled import compiled_if_large
+from lustrum.numeric.later import sparse
 from lustrum.numeric.solve import LinearProblem
 from lustrum.numeric.structure import UNBOUNDED, Relations, propagate
 from lustrum.numeric.structure.ragged import Lists, connected_parts, pointers

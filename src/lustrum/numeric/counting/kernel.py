@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from lustrum.model.arrays import Array, Ints
-from lustrum.numeric.compiled import compiled
+from lustrum.numeric.compiled import compiled, compiled_after
 
 BLOCK = 1 << 15
 WIDE_BLOCK = 1 << 18
@@ -21,14 +21,22 @@ OUTSIDE = -(1 << 58)
 """Far enough below zero that no sum of other entries brings a record back in."""
 
 
-@compiled
+def _start_codes(codes: Array, entry: Array, index: Array) -> None:
+    index[:] = entry[codes]
+
+
+@compiled_after(_start_codes)
 def start_codes(codes: Array, entry: Array, index: Array) -> None:  # pragma: no cover
     """``index = entry[codes]``."""
     for i in range(codes.size):
         index[i] = entry[codes[i]]
 
 
-@compiled
+def _add_codes(codes: Array, entry: Array, index: Array) -> None:
+    index += entry[codes]
+
+
+@compiled_after(_add_codes)
 def add_codes(codes: Array, entry: Array, index: Array) -> None:  # pragma: no cover
     """``index += entry[codes]``."""
     for i in range(codes.size):
@@ -137,7 +145,11 @@ WORTH_IT = 1_000_000
 be compiled."""
 
 
-@compiled
+def _tally_counts(index: Array, counts: Array, cells: Array) -> None:
+    np.add.at(cells, np.where(index >= 0, index, cells.size - 1), counts)
+
+
+@compiled_after(_tally_counts)
 def tally_counts(index: Array, counts: Array, cells: Array) -> None:  # pragma: no cover
     """Add given counts, the last cell taking those outside."""
     outside = cells.size - 1

@@ -15,9 +15,9 @@ from heapq import heapify, heappop, heappush
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from lustrum.model.arrays import Floats, Sparse
+from lustrum.numeric.later import sparse
 from lustrum.numeric.solve.highs import Highs
 from lustrum.numeric.solve.problem import LinearProblem, Loaded, Optimum, Solver
 from lustrum.numeric.solve.products import sparse_product

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from lustrum.model import InputError
 from lustrum.model.arrays import Ints, Sparse
+from lustrum.numeric.later import sparse
 from lustrum.numeric.structure.layout import StructureFields
 from lustrum.numeric.structure.ragged import Lists, outer, pointers
 

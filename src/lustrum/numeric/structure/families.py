@@ -12,9 +12,9 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-from scipy import sparse
 
 from lustrum.model.arrays import Ints, Mask
+from lustrum.numeric.later import sparse
 from lustrum.numeric.structure.ragged import Lists
 
 # Odd families of many crossing groups would need as many forests as there are groups.

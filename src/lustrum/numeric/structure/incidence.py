@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from lustrum.model import (
     Dataset,
@@ -31,6 +30,7 @@ from lustrum.model import (
 )
 from lustrum.model.arrays import Ints, Mask, Sparse
 from lustrum.model.errors import choices
+from lustrum.numeric.later import sparse
 from lustrum.numeric.structure.build import incidence_matrix, published_values
 from lustrum.numeric.structure.families import Family
 from lustrum.numeric.structure.layout import StructureFields, TableLayout, cut

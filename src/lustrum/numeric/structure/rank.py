@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from lustrum.model import InputError
 from lustrum.model.arrays import Array, Ints, Sparse
 from lustrum.numeric.compiled import compiled
+from lustrum.numeric.later import sparse
 from lustrum.numeric.structure.build import entries, incidence_matrix
 from lustrum.numeric.structure.families import Family
 from lustrum.numeric.structure.layout import StructureFields

@@ -13,10 +13,10 @@ from functools import cached_property
 from itertools import combinations
 
 import numpy as np
-from scipy import sparse
 
 from lustrum.model import InputError
 from lustrum.model.arrays import Ints, Mask, Sparse
+from lustrum.numeric.later import sparse
 from lustrum.numeric.structure.build import published_values
 from lustrum.numeric.structure.families import Family, Forest
 from lustrum.numeric.structure.layout import StructureFields

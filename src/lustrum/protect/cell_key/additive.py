@@ -23,13 +23,13 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from scipy import sparse
 
 from lustrum.model import InputError, TableAxis
 from lustrum.model.arrays import Array, Floats, Ints, Mask
 from lustrum.model.channel import MatrixChannel
 from lustrum.model.table import inner_cells
 from lustrum.numeric.compiled import compiled
+from lustrum.numeric.later import sparse
 from lustrum.numeric.solve import Highs, LinearProblem, Outcome
 from lustrum.numeric.solve.highs import single_optimum
 from lustrum.numeric.structure import Relations, Structure, complete_relations

@@ -15,13 +15,13 @@ from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from lustrum.audit.fibre.margins import junction_tree
 from lustrum.model import InputError, Table, TableAxis
 from lustrum.model.arrays import Indices, Ints, Mask, Sparse
 from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words
+from lustrum.numeric.later import sparse
 from lustrum.protect.totals.summed import AxisParts
 
 Axes = tuple[int, ...]

@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 
 from lustrum.model import Dataset, DatasetError, LustrumError
-from lustrum.model.arrays import Array
 from lustrum.model.dataset import not_collecting
 from lustrum.model.finest import FinestCells, FinestSums
 from lustrum.policy import Policy, check_names
@@ -33,7 +32,7 @@ from lustrum.protect.proven.margins import NoiseMargins
 from lustrum.protect.proven.sums import ClippedSums
 from lustrum.protect.weighted import ProtectedRespondents
 from lustrum.public.bundle.agreement import Made, protection_digest
-from lustrum.public.bundle.respondents import respondents_of
+from lustrum.public.bundle.respondents import respondents_of, whole_numbers
 from lustrum.public.bundle.shards import COUNT, ShardedCells
 from lustrum.runtime.data_folder import MANIFEST, standing
 
@@ -328,21 +327,13 @@ def _cells(data: bytes, dataset: Dataset) -> FinestCells:
     names = [v.name for v in dataset.variables]
     if table.schema.names != [*names, COUNT] or any(c.null_count for c in table.columns):
         raise ValueError("other columns than the description has")
-    codes = np.stack([_whole_numbers(table.column(name)) for name in names])
-    counts = _whole_numbers(table.column(COUNT)).astype(np.int64, copy=False)
+    codes = np.stack([whole_numbers(table.column(name)) for name in names])
+    counts = whole_numbers(table.column(COUNT)).astype(np.int64, copy=False)
     for array in (codes, counts):
         array.setflags(write=False)  # nobody else holds them, so that they need not be copied
     if counts.size and int(counts.min()) < 1:
         raise ValueError("a cell shows nobody")
     return FinestCells(dataset, codes, counts)
-
-
-def _whole_numbers(column: pa.ChunkedArray) -> Array:
-    """A column of whole numbers; pyarrow itself would load pandas for it, which takes as long as reading."""
-    if not pa.types.is_integer(column.type):
-        raise ValueError("a column does not hold whole numbers")
-    parts = [np.from_dlpack(chunk) for chunk in column.chunks]
-    return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, dtype=np.uint8), *parts])
 
 
 def _sums(files: Mapping[str, bytes], cells: FinestCells) -> ProtectedSums | None:
@@ -356,8 +347,8 @@ def _sums(files: Mapping[str, bytes], cells: FinestCells) -> ProtectedSums | Non
         c.null_count for c in table.columns
     ):
         raise ValueError("other columns than the description has")
-    codes = np.stack([np.asarray(table.column(name)) for name in names])
-    sums = {m: np.asarray(table.column(m)).astype(np.int64) for m in measures}
+    codes = np.stack([whole_numbers(table.column(name)) for name in names])
+    sums = {m: whole_numbers(table.column(m)).astype(np.int64) for m in measures}
     words = json.loads(files[FACTORS])
     public = (ClippedSums if "clipped" in words else PublicFactors).from_mapping(words)
     stated = public.measures if isinstance(public, ClippedSums) else public.errors

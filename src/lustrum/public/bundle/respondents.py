@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lustrum.model.arrays import Ints
+from lustrum.model.arrays import Array, Ints
 from lustrum.model.finest import FinestCells
 from lustrum.protect.weighted import ProtectedRespondents
 from lustrum.protect.weighted.replicates import ReplicateFactors
@@ -55,6 +55,14 @@ def respondents_bytes(respondents: ProtectedRespondents) -> bytes:
     return data
 
 
+def whole_numbers(column: pa.ChunkedArray) -> Array:
+    """A column of whole numbers; pyarrow itself would load pandas for it, which takes as long as reading."""
+    if not pa.types.is_integer(column.type):
+        raise ValueError("a column does not hold whole numbers")
+    parts = [np.from_dlpack(chunk) for chunk in column.chunks]
+    return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, dtype=np.uint8), *parts])
+
+
 def respondents_of(data: bytes, cells: FinestCells) -> ProtectedRespondents:
     """The respondents that were written; a ValueError where they do not fit the cells."""
     table = pa.ipc.open_file(pa.BufferReader(data)).read_all()
@@ -63,7 +71,7 @@ def respondents_of(data: bytes, cells: FinestCells) -> ProtectedRespondents:
     if table.schema.names != [_WEIGHT, _STRATUM, _CLUSTER, *(_VALUE + n for n in sorted(spreads))]:
         raise ValueError("other columns than respondents have")
     weights, strata, clusters, *values = (
-        np.asarray(column).astype(np.int64) for column in table.columns
+        whole_numbers(column).astype(np.int64) for column in table.columns
     )
     if weights.size != int(cells.counts.sum()) or bool((weights < 1).any()):
         raise ValueError("respondents do not fit the cells")

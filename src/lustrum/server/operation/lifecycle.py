@@ -14,7 +14,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from types import FrameType
 
@@ -23,6 +23,7 @@ from starlette.concurrency import run_in_threadpool
 from lustrum.answer import TableService
 from lustrum.model import Axis, Dataset, DatasetError, LustrumError, PolicyError, TableQuery
 from lustrum.model.errors import NotAnsweringError
+from lustrum.numeric.compiled import compile_beside
 from lustrum.runtime.log_lines import where_it_happened
 from lustrum.runtime.stop import Stopped, within
 
@@ -132,7 +133,7 @@ async def keep_figures(look: Callable[[], None]) -> None:
         await asyncio.sleep(_LOOK)
 
 
-# --- One small question per dataset before the first visitor comes: compiles and caches what counts
+# --- One small question per dataset before the first visitor comes: opens it and caches what counts
 # On a busy machine the process that holds the records takes long to start. The server waits for it before it
 # says that it listens, but not for ever: then pages and the API say which datasets are still being opened.
 
@@ -151,9 +152,7 @@ def warm_up(service: TableService) -> None:
         try:
             with within(max(_MOMENT, end - time.monotonic())):
                 dataset = service.dataset(name)
-            query = _small(dataset)
-            service.answer(query)
-            service.answer(replace(query, by=query.by[:1]))
+            _ask_small(service, dataset)
         except (NotAnsweringError, Stopped):
             if time.monotonic() < end:
                 left.append(name)
@@ -165,9 +164,22 @@ def warm_up(service: TableService) -> None:
             log.error("warm-up failed: %s", where_it_happened(error))
 
 
-def _small(dataset: Dataset) -> TableQuery:
+def load_loops(service: TableService) -> None:
+    """Load compiled loops, beside first visitors: small questions do without, and loading takes a second."""
+
+    def ask() -> None:
+        for name in service.names():
+            with suppress(Exception):  # the warm-up said why
+                _ask_small(service, service.dataset(name))
+
+    compile_beside(ask)
+
+
+def _ask_small(service: TableService, dataset: Dataset) -> None:
     shortest = sorted(dataset.variables, key=lambda variable: len(variable.codes))[:2]
-    return TableQuery(dataset.name, tuple(Axis(v.name, total=True) for v in shortest))
+    query = TableQuery(dataset.name, tuple(Axis(v.name, total=True) for v in shortest))
+    service.answer(query)
+    service.answer(replace(query, by=query.by[:1]))
 
 
 # --- What a hangup means to the server, and what the end of its parent means to a worker
