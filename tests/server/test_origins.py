@@ -192,12 +192,14 @@ def test_pages_of_other_sites_read_the_api_alone_and_without_credentials(bundle:
     client = open_client(bundle)
     elsewhere = {"Origin": "https://a.example", "Sec-Fetch-Site": "cross-site"}
     # Twice: the second answer is a remembered one. Refusals and mistakes can be read as well.
-    for path in (API, API, "/api/v1/datasets", "/api/v1/datasets/none", "/api/v1/tables?by=agge"):
+    paths = (API, API, "/api/v1/datasets", "/api/v1/datasets/none", "/api/v1/tables?by=agge")
+    for path in (*paths, f"/fr{API}", "/de/pxapi/v2/config"):
         answer = client.get(path, headers=elsewhere)
         assert answer.headers["access-control-allow-origin"] == "*"
         assert "access-control-allow-credentials" not in answer.headers
         assert answer.headers["cross-origin-resource-policy"] == "cross-origin"
-    for path in ("/", "/datasets/demo", "/datasets/demo/table?by=sex", "/static/base.css"):
+    pages = ("/", "/datasets/demo", "/datasets/demo/table?by=sex", "/static/base.css")
+    for path in (*pages, "/fr/datasets/demo", "/fr/fr/api/v1/datasets"):
         headers = client.get(path, headers=elsewhere).headers
         assert "access-control-allow-origin" not in headers
         assert headers["cross-origin-resource-policy"] == "same-origin"

@@ -105,7 +105,7 @@ class SecurityHeaders(HttpLayer):
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on and complete its response."""
         is_static = scope["path"].startswith("/static/")
-        tagged = scope["path"].startswith(PROGRAMS)
+        tagged = _split(scope["path"])[1].startswith(PROGRAMS)  # in any language
         from_elsewhere = "origin" in Headers(scope=scope)
         asked = tagged and from_elsewhere and scope["method"] in ("GET", "HEAD")
         readable = asked and self.readable()
