@@ -7,7 +7,8 @@ policy's limit the question is refused, and the refusal tells nothing. Otherwise
 judged; then a line is entered into the book of releases, and only when it is durable does the answer leave. A
 refusal by the rules about numbers is entered as well: it counts as if it had shown them.
 
-A question that its readers hold is answered again without a new line. Answers from bundles need none.
+A question that its readers hold is answered again without a new line. Answers from bundles need none. Policies
+for several roles protect alike and count alike, so that what each of them lets out is counted as one.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from lustrum.answer.archive import read_decision, write_decision
 from lustrum.answer.pipeline import answer, question, run_steps
 from lustrum.answer.preliminary import advice
 from lustrum.answer.question_state import QuestionState
+from lustrum.answer.readers import Reader
 from lustrum.answer.snapshot import Snapshot
 from lustrum.answer.statistics import quantities, share_totals
 from lustrum.answer.table_service import TableService
@@ -84,7 +86,7 @@ class HeldAnswer:
     expected: float
     digest: str
     grids: tuple[PopulationGrid, ...] | None
-    """None where the question is about categories that the description no longer has."""
+    """None where the numbers were protected otherwise, or the description no longer has its categories."""
 
 
 @dataclass
@@ -94,13 +96,17 @@ class _View:
     holdings: Holdings
     held: set[tuple[str, str, str]] = field(default_factory=set)
     """The questions, each with the data that answered it and who received it."""
+    decisions: set[tuple[str, str, str]] = field(default_factory=set)
+    """The same with what was decided: under another policy a question may have another answer."""
     count: int = 0
     expected: float = 0.0
     data: set[str] = field(default_factory=set)
     unreadable: bool = False
 
     def add(self, answer: HeldAnswer) -> None:
-        self.held.add((answer.question, answer.data, answer.audience))
+        if answer.grids is not None:
+            self.held.add((answer.question, answer.data, answer.audience))
+            self.decisions.add((answer.question, answer.digest, answer.audience))
         self.count += 1
         self.expected += answer.expected
         self.data.add(answer.data)
@@ -109,11 +115,12 @@ class _View:
 
 
 class AnswerHistory:
-    """All recorded answers about one dataset under one policy and description."""
+    """All recorded answers about one dataset under one description and protection, whatever their policy."""
 
     def __init__(self, book: ReleaseBook, snapshot: Snapshot) -> None:
         self._book, self.dataset, self.policy = book, snapshot.dataset, snapshot.policy
         self._data = snapshot.numbers.mark
+        self._alike: dict[str, bool] = {}
         self.last = 0
         self._answers: list[HeldAnswer] = []
         self._views: dict[Audience, _View] = {}
@@ -171,7 +178,8 @@ class AnswerHistory:
         grids: tuple[PopulationGrid, ...] | None = None
         try:
             query = TableQuery.from_mapping(json.loads(asked))
-            grids = tuple(grids_of(query, self.dataset, self._shown(digest)))
+            if self._protects_alike(str(said["policy"])):
+                grids = tuple(grids_of(query, self.dataset, self._shown(digest)))
         except LustrumError:
             log.error(
                 "the book of releases, line %d: the question cannot be read today", entry.number
@@ -185,6 +193,17 @@ class AnswerHistory:
             digest,
             grids,
         )
+
+    def _protects_alike(self, digest: str) -> bool:
+        """Whether the policy of a line made the numbers of today; with others they could be compared."""
+        if digest not in self._alike:
+            ours = self.policy.protection
+            try:
+                then = Policy.model_validate_json(self._book.content(digest) or b"").protection
+            except ValueError:  # of another version, or gone
+                then = {}
+            self._alike[digest] = all(then.get(key) == ours[key] for key in ours if key != "ledger")
+        return self._alike[digest]
 
     def _shown(self, digest: str) -> Release | None:
         raw = self._book.content(digest)
@@ -205,11 +224,20 @@ class ReleaseLedger:
     def __init__(self, root: Path) -> None:
         self.book = ReleaseBook(root)
         self._lock = threading.RLock()
-        self._histories: dict[tuple[str, str, bytes, str], AnswerHistory] = {}
+        self._histories: dict[tuple[str, str, str, str], AnswerHistory] = {}
 
     def close(self) -> None:
         """Let go of the book."""
         self.book.close()
+
+    def audience_of(self, reader: Reader, snapshot: Snapshot) -> str:
+        """The word in the book for all who receive what a reader receives, by the policy."""
+        ledger = snapshot.policy.ledger
+        if not reader.name:
+            return PUBLIC
+        if ledger is not None and ledger.audience == "group" and reader.group:
+            return self.book.audience_of(f"group {reader.group}")
+        return self.book.audience_of(reader.name)
 
     def decided(
         self, query: TableQuery, snapshot: Snapshot, audience: str, make: Callable[[], Decision]
@@ -237,7 +265,8 @@ class ReleaseLedger:
                 if isinstance(expected, Reason):
                     return state.refused("ledger", expected).decision()
                 history = self._history(snapshot)
-                if self._is_repeat(history, audience, asked, data):
+                holds = history.view(audience).decisions
+                if any((asked, digest, whose) in holds for whose in (audience, PUBLIC)):
                     return _noted(decision)
                 said = {
                     "kind": ANSWER,
@@ -271,7 +300,7 @@ class ReleaseLedger:
         key = (
             snapshot.dataset.name,
             repr(_everything(snapshot.dataset)),
-            policy_text(snapshot.policy),
+            json.dumps(snapshot.policy.protection, sort_keys=True),
             snapshot.numbers.mark,
         )
         history = self._histories.get(key)
@@ -302,7 +331,7 @@ class ReleaseLedger:
             if self._is_repeat(history, audience, asked, data):
                 return 0.0
             together: list[Audience] = [Everyone]
-            if ledger.audience == "each":
+            if ledger.audience != "everyone":
                 # What the public receives, everybody has who holds something of their own.
                 together = (
                     list(history.audiences | {audience}) if audience == PUBLIC else [audience]

@@ -7,11 +7,11 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from lustrum.answer.ledger import AnswerHistory, Audience, Everyone, ReleaseLedger
+from lustrum.answer.ledger import AnswerHistory, Audience, Everyone, ReleaseLedger, grids_of
 from lustrum.answer.snapshot import Snapshot
 from lustrum.audit.held import HeldBounds, NarrowCount
-from lustrum.ledger.releases import ReleaseBook
-from lustrum.model import Dataset
+from lustrum.ledger.releases import PUBLIC, ReleaseBook
+from lustrum.model import Dataset, TableQuery
 from lustrum.protect.abilities import abilities_of
 from lustrum.runtime.log_lines import where_it_happened
 
@@ -29,20 +29,29 @@ class HeldAudit:
     closest: tuple[NarrowCount, ...]
     questions: Mapping[NarrowCount, tuple[int, ...]]
     """The lines of the answers from which each of them follows."""
+    adds: float | None = None
+    """How many small counts another table would make certain, in the mean, where one was asked about."""
 
 
-def audit_held(book: ReleaseBook, snapshot: Snapshot, most: int = 20) -> Iterator[HeldAudit]:
-    """Audit what each audience holds, by what it was shown; for the agency, in its own time."""
+def audit_held(
+    book: ReleaseBook, snapshot: Snapshot, most: int = 20, beside: TableQuery | None = None
+) -> Iterator[HeldAudit]:
+    """Audit what each audience holds, by what it was shown; for the agency, in its own time.
+
+    ``beside`` is a question of which it is said what its table would add; nothing is asked or recorded.
+    """
     policy = snapshot.policy.ledger
     assert policy is not None
     history = AnswerHistory(book, snapshot)
     history.catch_up()
     channels = abilities_of(snapshot.policy.protect.spec).channels
+    grids = None if beside is None else list(grids_of(beside, snapshot.dataset, None))
     together: Sequence[Audience] = [Everyone]
-    if policy.audience == "each":
-        together = sorted(history.audiences)
+    if policy.audience != "everyone":
+        together = sorted(history.audiences | {PUBLIC})
     for audience in together:
         view = history.view(audience)
+        adds = None if grids is None else view.holdings.expected_certain(grids)
         found = {
             one
             for channel in channels
@@ -59,6 +68,7 @@ def audit_held(book: ReleaseBook, snapshot: Snapshot, most: int = 20) -> Iterato
             tuple(one for one in chosen if one.certain),
             tuple(one for one in chosen if not one.certain),
             {one: history.lines_about(one, audience) for one in chosen},
+            adds,
         )
 
 

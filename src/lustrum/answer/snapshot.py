@@ -221,7 +221,7 @@ class ReadPolicy:
 class Standing:
     """A snapshot of files, with their stamps from before they were read."""
 
-    stamps: tuple[tuple[Path, Stamp], ...]
+    stamps: tuple[tuple[Path, Stamp | None], ...]
     snapshot: Snapshot
 
     def is_current(self) -> bool:

@@ -3,6 +3,7 @@
 ::
 
     <root>/policies/<dataset>.toml   what the agency decided about a dataset
+    <root>/policies/<dataset>.<role>.toml   the same for readers of a role; see lustrum.answer.readers
     <root>/bundles/<dataset>/        its public bundle, where the policy asks for a protected population
     <root>/prepared/<programme>/     prepared tables, see lustrum.public.prepared
     <root>/<dataset>/...             its records; see lustrum.publish.records, which opens them
@@ -23,6 +24,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from lustrum.answer.prepared import PreparedFolders, check_one_population, check_other_folders
+from lustrum.answer.readers import Reader, current_reader, reading_as
 from lustrum.answer.records_line import FAILURES, START
 from lustrum.answer.separate_process import SILENCE, SeparateRecordsService
 from lustrum.answer.snapshot import Precheck, ReadPolicy, Snapshot, Stamp, Standing, stamp_of
@@ -35,8 +37,10 @@ from lustrum.model import (
     QueryError,
     TableQuery,
 )
+from lustrum.model.dataset import DATASET_NAME
 from lustrum.model.errors import NotAnsweringError, NotReadyError, choices
 from lustrum.policy import Policy, check_names, read_policy
+from lustrum.policy.policy import ROLES, Role
 from lustrum.policy.read import is_sealed, line_of
 from lustrum.public.bundle.agreement import difference
 from lustrum.public.bundle.files import (
@@ -97,8 +101,8 @@ class TableService:
         self._policies: dict[Path, ReadPolicy] = {}
         self._opened: dict[Path, tuple[Stamp, BundleNumbers]] = {}
         self._named: dict[str, Path] = {}
-        self._agreed: dict[str, tuple[Policy, BundleNumbers, BundleNumbers]] = {}
-        self._standing: dict[str, Standing] = {}
+        self._agreed: dict[tuple[str, Role], tuple[Policy, BundleNumbers, BundleNumbers]] = {}
+        self._standing: dict[tuple[str, Role], Standing] = {}
         for path in self.bundles:
             name = bundle_name(path)
             if name in self._named:
@@ -157,10 +161,37 @@ class TableService:
         """Whether the part that holds the records lives, or is being started again."""
         return self._records is None or self._records.revive()
 
-    def policy_path(self, name: str) -> Path:
+    def policy_path(self, name: str, role: Role = "public") -> Path:
         """Where the policy of a dataset of the folder stands."""
         assert self.root is not None
-        return self.root / POLICIES / f"{name}.toml"
+        return self.root / POLICIES / f"{name if role == 'public' else f'{name}.{role}'}.toml"
+
+    def role_for(self, name: str) -> Role | None:
+        """The role by whose policy the reader under way is served; None where they may not ask at all.
+
+        Whether there is such a dataset, or such a policy for the public, is not looked at.
+        """
+        reader = current_reader()
+        if not reader.may_ask_about(name):
+            return None
+        if name not in self._named and self.root is not None and DATASET_NAME.match(name):
+            for role in reversed(ROLES[1:]):
+                if reader.has(role) and stamp_of(self.policy_path(name, role)) is not None:
+                    return role
+        return "public"
+
+    def roles(self) -> dict[str, list[Role]]:
+        """The names that have policies in the folder, each with the roles that these serve, lowest first."""
+        written: dict[str, list[Role]] = {}
+        if self.root is not None:
+            with outages(self.root):
+                stems = {path.stem for path in (self.root / POLICIES).glob("*.toml")}
+            for role in ROLES:
+                for stem in stems:
+                    name, _, serves = stem.partition(".")
+                    if serves == ("" if role == "public" else role):
+                        written.setdefault(name, []).append(role)
+        return written
 
     def bundle_path(self, name: str) -> Path:
         """Where the bundle of a dataset stands."""
@@ -176,16 +207,20 @@ class TableService:
 
     def names(self) -> list[str]:
         """The datasets that have a policy and can be asked about."""
+        reader = current_reader()
+        with_policy = {name for name, roles in self.roles().items() if reader.has(roles[0])}
+        return sorted(filter(reader.may_ask_about, self._there(with_policy)))
+
+    def _there(self, written: set[str]) -> set[str]:
+        """The datasets that can be asked about, of those that have a policy and of those named as bundles."""
         names = set(self._named)
         if self.root is not None:
-            with outages(self.root):
-                written = {path.stem for path in (self.root / POLICIES).glob("*.toml")}
             bundled = written & self._in_bundles()
             # A bundle that was served and is gone is missed for as long as its policy is there.
-            names |= bundled | {name for name in written if name in self._standing}
+            names |= bundled | written & {name for name, _ in self._standing}
             if written - bundled and self._records is not None:
                 names |= written & set(self._records.names())
-        return sorted(names)
+        return names
 
     def datasets(self) -> list[Dataset]:
         """Their descriptions."""
@@ -209,7 +244,7 @@ class TableService:
     def policy_title(self, name: str) -> str:
         """The title that the policy of a dataset gives it, read without its records; it may be empty."""
         try:
-            return self._policy(name).title
+            return self._policy(name, self.role_for(name) or "public").title
         except LustrumError:
             return ""
 
@@ -229,29 +264,65 @@ class TableService:
             return self._snapshot(name)
 
     def _snapshot(self, name: str) -> Snapshot:
+        role = self.role_for(name)
+        if role is None:
+            raise QueryError(f"There is no dataset {name!r}; {choices(name, self.names())}.")
         if name in self._named:
             numbers = self._open(self._named[name])
-            return self._keep(name, Snapshot(numbers, numbers.bundle.policy))
+            if numbers.bundle.policy.role != "public":
+                raise DatasetError(
+                    f"The bundle {self._named[name]} was made under a policy for {numbers.bundle.policy.role} "
+                    "readers, and a bundle that is named is served to everybody."
+                )
+            return self._keep(name, Snapshot(numbers, numbers.bundle.policy), ())
         # The part that holds the records is asked only where no bundle stands.
         if name not in self._in_bundles() and name not in self.described():
             if name in self.names():
                 raise DatasetError(f"The bundle {self.bundle_path(name)} is gone; put it back.")
             raise QueryError(f"There is no dataset {name!r}; {choices(name, self.names())}.")
-        policy = self._policy(name)
-        policy_numbers = self.under(name, policy, self.policy_path(name))
-        check_names(policy, policy_numbers.dataset, str(self.policy_path(name)))
-        return self._keep(name, Snapshot(policy_numbers, policy))
+        path = self.policy_path(name, role)
+        policy = self._policy(name, role)
+        beside = self._as_below(name, policy, path)
+        policy_numbers = self.under(name, policy, path)
+        check_names(policy, policy_numbers.dataset, str(path))
+        return self._keep(name, Snapshot(policy_numbers, policy), beside)
+
+    def _as_below(
+        self, name: str, policy: Policy, path: Path
+    ) -> tuple[tuple[Path, Stamp | None], ...]:
+        """The policies of lower roles, with how their files look; refused where one protects otherwise.
+
+        The same people would have two numbers, and who has both roles could compare them.
+        """
+        files: list[tuple[Path, Stamp | None]] = []
+        for role in ROLES[: ROLES.index(policy.role)]:
+            lower = self.policy_path(name, role)
+            stamp = stamp_of(lower)
+            files.append((lower, stamp))
+            if stamp is None:
+                continue
+            ours, theirs = policy.protection, self._policy(name, role).protection
+            other = next((key for key in ours if ours[key] != theirs[key]), None)
+            if other is not None:
+                raise PolicyError(
+                    f"{path} protects otherwise than {lower} ({other!r}), so that the same people would have "
+                    "two numbers; policies for several roles differ in their rules and limits alone."
+                )
+        return tuple(files)
 
     def standing(self, name: str) -> Snapshot | None:
         """The snapshot of a bundle whose files look as they did when it was taken; nothing is read."""
-        cached = self._standing.get(name)
+        role = self.role_for(name)
+        cached = None if role is None else self._standing.get((name, role))
         return cached.snapshot if cached is not None and cached.is_current() else None
 
-    def _keep(self, name: str, snapshot: Snapshot) -> Snapshot:
+    def _keep(
+        self, name: str, snapshot: Snapshot, beside: tuple[tuple[Path, Stamp | None], ...]
+    ) -> Snapshot:
         """Keep a snapshot of a bundle while its files look the same; a records service is asked each time."""
-        folder = self.bundle_path(name)
+        folder, role = self.bundle_path(name), snapshot.policy.role
         with self._lock:
-            opened, agreed = self._opened.get(folder), self._agreed.get(name)
+            opened, agreed = self._opened.get(folder), self._agreed.get((name, role))
             if opened is None:
                 return snapshot
             # The numbers of the bundle itself, or those that a policy flags in its own way.
@@ -260,14 +331,14 @@ class TableService:
             )
             if snapshot.numbers is not bundle_numbers:
                 return snapshot
-            stamps = [(folder / MANIFEST, opened[0])]
+            stamps: list[tuple[Path, Stamp | None]] = [(folder / MANIFEST, opened[0]), *beside]
             if name not in self._named:
-                path = self.policy_path(name)
+                path = self.policy_path(name, role)
                 cached_policy = self._policies.get(path)
                 if cached_policy is None or cached_policy.policy is not snapshot.policy:
                     return snapshot
                 stamps.append((path, cached_policy.stamp))
-            self._standing[name] = Standing(tuple(stamps), snapshot)
+            self._standing[name, role] = Standing(tuple(stamps), snapshot)
         return snapshot
 
     def under(self, name: str, policy: Policy, path: Path | None = None) -> ProtectedNumbers:
@@ -276,13 +347,13 @@ class TableService:
             return KeyedNumbers(self._records, policy, self._records.describe(name))
         numbers = self._open(self.bundle_path(name))
         with self._lock:
-            agreed = self._agreed.get(name)
+            agreed = self._agreed.get((name, policy.role))
         # Compared once for each policy that was read and each bundle that was opened.
         if agreed is None or agreed[0] is not policy or agreed[1] is not numbers:
             _require_agreement(name, policy, numbers.bundle, path)
             agreed = (policy, numbers, numbers.flagged_by(policy))
             with self._lock:
-                self._agreed[name] = agreed
+                self._agreed[name, policy.role] = agreed
         return agreed[2]
 
     def _is_keyed(self, name: str, policy: Policy) -> bool:
@@ -294,33 +365,41 @@ class TableService:
         if self._records is None:
             return True
         try:
-            inside = [name for name in self.names() if name not in self._named]
-            return not any(self._is_keyed(name, self._policy(name)) for name in inside)
+            return not any(
+                self._is_keyed(name, self._policy(name, role)) for name, role in self._in_force()
+            )
         except LustrumError:
             return False  # what cannot be read may be anything
 
     def unsealed(self) -> list[Path]:
         """The policies in force without a seal: a line that is deleted from one would leave a default."""
         paths = []
-        for name in self.names():
-            if name not in self._named:
-                path = self.policy_path(name)
-                with suppress(LustrumError):  # one that cannot be read is not in force
-                    if not _has_seal(path):
-                        paths.append(path)
+        for name, role in self._in_force():
+            path = self.policy_path(name, role)
+            with suppress(LustrumError):  # one that cannot be read is not in force
+                if not _has_seal(path):
+                    paths.append(path)
         return paths
+
+    def _in_force(self) -> list[tuple[str, Role]]:
+        """The policies of the folder whose datasets are there, for whomever they are."""
+        written = self.roles()
+        names = self._there(set(written)) - self._named.keys()
+        return [(name, role) for name in sorted(names) for role in written[name]]
 
     def not_served(self) -> dict[str, LustrumError]:
         """The datasets that nothing can be answered about now, and why; some may only be not ready yet."""
         failures: dict[str, LustrumError] = {}
         with within(START):
-            for name in self.names():
-                try:
-                    self.snapshot(name)
-                except LustrumError as error:
-                    failures[name] = error
-                except Stopped:
-                    failures[name] = FAILURES["silent"]
+            for role in dict.fromkeys(("public", *(role for _, role in self._in_force()))):
+                with reading_as(Reader(role=role)):
+                    for name in self.names():
+                        try:
+                            self.snapshot(name)
+                        except LustrumError as error:
+                            failures[name] = error
+                        except Stopped:
+                            failures[name] = FAILURES["silent"]
         return failures
 
     def other_searches(self) -> dict[str, int]:
@@ -329,7 +408,7 @@ class TableService:
         They are served all the same: their numbers are as safe, and new ones would be a second release.
         """
         searches = {}
-        for name in self.names():
+        for name in self._there(set(self.roles())):
             if name in self._named or name in self._in_bundles():
                 with suppress(LustrumError), contained(f"Dataset {name!r}"):
                     searches[name] = other_search(self.bundle_path(name))
@@ -339,22 +418,26 @@ class TableService:
         """Prepared tables that may stand beside the flexible ones; refused where the same people would leak."""
         folder = self.prepared_folders.folder(name)
         check_other_folders(folder, self.prepared_folders.others(name))
-        name_beside = folder.dataset
-        if name_beside in self.names():
+        name_beside, written = folder.dataset, self.roles()
+        # Whoever may ask about the dataset: prepared tables are everybody's.
+        if name_beside in self._there(set(written)):
             # What is protected question by question has no bundle, whatever its records say: none are asked.
             named = name_beside in self._named
-            keyed = not named and self._is_keyed(name_beside, self._policy(name_beside))
-            digest = None if keyed else self.snapshot(name_beside).numbers.mark
+            role: Role = "public" if named else written[name_beside][0]
+            keyed = not named and self._is_keyed(name_beside, self._policy(name_beside, role))
+            with reading_as(Reader(role=role)):
+                digest = None if keyed else self.snapshot(name_beside).numbers.mark
             check_one_population(folder, {name_beside: digest})
         return folder
 
     def check_replacement(self, dataset: Dataset) -> None:
         """Refuse a new description of a dataset where the policy in force names what it does not have."""
-        path = self.policy_path(dataset.name)
-        with outages(path):
-            there = path.is_file()
-        if there:
-            check_names(read_policy(path), dataset, str(path))
+        for role in ROLES:
+            path = self.policy_path(dataset.name, role)
+            with outages(path):
+                there = path.is_file()
+            if there:
+                check_names(read_policy(path), dataset, str(path))
 
     def forget_policies(self) -> None:
         """Read every policy again before the next question, even if its file looks the same."""
@@ -380,8 +463,8 @@ class TableService:
         with outages(self.root):
             return bundles_in(self.root / BUNDLES)
 
-    def _policy(self, name: str) -> Policy:
-        path = self.policy_path(name)
+    def _policy(self, name: str, role: Role) -> Policy:
+        path = self.policy_path(name, role)
         stamp = stamp_of(path)
         if stamp is None:
             raise DatasetError(
@@ -392,6 +475,11 @@ class TableService:
         if cached is None or cached.stamp != stamp:
             is_new = cached is None
             cached = ReadPolicy(stamp, read_policy(path, sealed_only=self.sealed_only))
+            if cached.policy.role != role:
+                raise PolicyError(
+                    f"{path} says role = {cached.policy.role!r}, and a file of this name serves {role!r}; "
+                    "name the role in both, so that a file in a wrong place serves nobody."
+                )
             if not is_new and not _has_seal(path):
                 log.warning("the policy %s was changed, and is in force without a seal", path)
             with self._lock:

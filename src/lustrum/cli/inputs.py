@@ -30,6 +30,8 @@ budget_app = typer.Typer(
 app.add_typer(budget_app, name="budget")
 ledger_app = typer.Typer(help="The book of what left the house.", no_args_is_help=True)
 app.add_typer(ledger_app, name="ledger")
+token_app = typer.Typer(help="Tokens by which programs say who asks.", no_args_is_help=True)
+app.add_typer(token_app, name="token")
 
 NoTotals = Annotated[
     list[str] | None,

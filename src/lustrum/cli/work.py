@@ -21,6 +21,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from lustrum.answer import TableService
+from lustrum.answer.readers import Reader, reading_as
 from lustrum.ledger.acts import record_act, record_seal
 from lustrum.model import Dataset, DatasetError, InputError
 from lustrum.model.errors import NotReadyError
@@ -272,7 +273,9 @@ def run_server(
     programmes = service.prepared_folders.names()
     for name in programmes:
         service.prepared(name)  # the same people served in two ways are heard of now too
-    if not service.names() and not programmes:
+    with reading_as(Reader(role="staff")):
+        all_names = service.names()
+    if not all_names and not programmes:
         raise DatasetError(
             f"There is nothing to serve in {data}; ingest a dataset, or start with --demo."
         )
@@ -290,14 +293,14 @@ def run_server(
 
     def ready(url: str) -> None:
         beside = f" and {len(programmes)} programmes of prepared tables" if programmes else ""
-        all_of_them = len(service.names())
+        all_of_them = len(all_names)
         served = all_of_them - len(not_served)
         how_many = f"{served} of {all_of_them}" if served < all_of_them else f"{served}"
         noun = "dataset" if all_of_them == 1 else "datasets"
         console.print(f"Lustrum serves {how_many} {noun}{beside} at {url}", highlight=False)
         # After the address, which is what programs that start a server read first.
         if unavailable and served:
-            there = ", ".join(name for name in service.names() if name not in not_served)
+            there = ", ".join(name for name in all_names if name not in not_served)
             console.print(f"Served: {there}.", highlight=False)
         if opening:
             said = ", ".join(opening)

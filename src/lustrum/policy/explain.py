@@ -89,7 +89,9 @@ def explain(policy: Policy) -> Iterator[str]:
             f"{policy.audit.up_to} or less leaves at least {policy.audit.min_values} values open."
         )
     if policy.ledger is not None:
-        whose = "everybody" if policy.ledger.audience == "everyone" else "a reader and the public"
+        whose = {"everyone": "everybody", "group": "a group of readers and the public"}.get(
+            policy.ledger.audience, "a reader and the public"
+        )
         yield (
             f"What {whose} received counts together: at most {policy.ledger.limit:g} counts of "
             f"{policy.ledger.small} or less may become certain by it, in the mean."

@@ -365,11 +365,11 @@ class Ledger(PolicyPart):
         ),
     )
     small: int = Field(2, ge=1, le=20, description="Largest count that is small in this.")
-    audience: Literal["everyone", "each"] = Field(
+    audience: Literal["everyone", "group", "each"] = Field(
         "everyone",
         description=(
-            "Whose answers count together: those of 'everyone', or of 'each' reader with those of the public; "
-            "'each' does not hold against readers who put their tables together."
+            "Whose answers count together: those of 'everyone', of each 'group', or of 'each' reader, with "
+            "those of the public; the last two do not hold against readers who put their tables together."
         ),
     )
     entries: int = Field(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from datetime import date
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -34,7 +34,12 @@ from lustrum.policy.parts import (
 )
 from lustrum.protect.abilities import abilities_of
 
+Role = Literal["public", "registered", "licensed", "staff"]
+ROLES: tuple[Role, ...] = ("public", "registered", "licensed", "staff")
+"""Who may be served, the widest circle first: whoever has a role has those before it too."""
+
 _FEWEST_WORDS = 4
+_PROTECTS = ("before", "protect", "sums", "weights", "fallback", "ledger")
 _SITE = re.compile(r"https?://[a-z0-9-]+(\.[a-z0-9-]+)*(:[0-9]{1,5})?\Z")
 
 
@@ -61,6 +66,12 @@ class Policy(PolicyPart):
         "*",
         description="Name of the dataset, or '*' for any.",
         json_schema_extra=looser("never"),
+    )
+    role: Role = Field(
+        "public",
+        description="Whom the policy serves, and all with a higher role; its file is `NAME.toml` for the "
+        "public, and such as `NAME.licensed.toml` for others.",
+        exclude_if=lambda role: role == "public",
     )
     title: str = Field(
         "", description="Name of the policy, for people.", json_schema_extra=looser("never")
@@ -164,6 +175,11 @@ class Policy(PolicyPart):
                     f"{site!r} is no site; write a scheme and a host alone, such as https://news.example"
                 )
         return sites
+
+    @property
+    def protection(self) -> dict[str, Any]:
+        """All that decides which numbers are shown, and how they count together: the same for every role."""
+        return self.model_dump(mode="json", include=set(_PROTECTS))
 
     @property
     def changed(self) -> float:

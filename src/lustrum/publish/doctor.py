@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Literal
 
 from lustrum.ledger.acts import acts_of
-from lustrum.model import LustrumError
+from lustrum.model import LustrumError, PolicyError
 from lustrum.model.errors import DatasetError
 from lustrum.policy import check_names, read_policy
 from lustrum.policy.explain import warnings
+from lustrum.policy.policy import ROLES, Role
 from lustrum.policy.read import is_sealed
 from lustrum.public.bundle import read_bundle
 from lustrum.public.bundle.agreement import earlier_defaults
@@ -42,7 +43,7 @@ from lustrum.tabulate.store.folder import LEFTOVER
 from lustrum.tabulate.store.secret_files import NEXT, SECRET
 
 Grade = Literal["good", "note", "bad"]
-Judge = Callable[[str], object]
+Judge = Callable[[str, Role], object]
 _UNSTATED = (
     "An earlier version made it, which did not state what protected it. Its steps and weights are compared "
     "with the policy in force by the policy that it holds; the versions that made it cannot be compared."
@@ -193,19 +194,24 @@ def _population(store: Store, name: str) -> Iterator[HealthFinding]:
         )
 
 
+_ENDINGS = ("", *(f".{role}" for role in ROLES[1:]))
+"""What stands behind the name of a dataset in the name of a policy, by the role that it serves."""
+
+
 def _policies(store: Store, judge: Judge | None) -> Iterator[HealthFinding]:
     folder, names = store.root / POLICIES, store.names()
     bundled = bundles_in(store.root / BUNDLES)
     for path in sorted(folder.glob("*.toml")):
         about = f"policies/{path.name}"
-        if path.stem in names or path.stem in bundled:
-            yield from _each(about, _policy(store, path, path.stem in names, judge))
+        name, _, role = path.stem.partition(".")
+        if (name in names or name in bundled) and role in ("", *ROLES[1:]):
+            yield from _each(about, _policy(store, path, name in names, judge))
         else:
             yield HealthFinding(
                 "note", about, "There is no dataset of this name; remove it, or correct its name."
             )
     for name in names:
-        if not (folder / f"{name}.toml").is_file():
+        if not any((folder / f"{name}{role}.toml").is_file() for role in _ENDINGS):
             sentence = f"It has no policy, so nothing is answered; write {folder / name}.toml."
             yield HealthFinding("note", name, sentence)
 
@@ -214,13 +220,17 @@ def _policy(
     store: Store, path: Path, recorded: bool, judge: Judge | None
 ) -> Iterator[HealthFinding]:
     about = f"policies/{path.name}"
-    policy = read_policy(path)
+    policy, (name, _, role) = read_policy(path), path.stem.partition(".")
+    if policy.role != (role or "public"):
+        raise PolicyError(
+            f"{path} says role = {policy.role!r}, and its name {role or 'public'!r}; name the same in both."
+        )
     if recorded:
-        files = store.look(path.stem)
+        files = store.look(name)
         files.close()
         check_names(policy, files.manifest.dataset, str(path))
     if judge is not None:
-        judge(path.stem)
+        judge(name, policy.role)
     if path.stat().st_mode & 0o022:
         yield HealthFinding(
             "bad", about, f"Others may change it; close it with 'chmod 644 {path}'."

@@ -16,6 +16,8 @@ from starlette.middleware import Middleware
 from starlette.staticfiles import StaticFiles
 
 from lustrum.answer import TableService
+from lustrum.answer.readers import Reader, reading_as
+from lustrum.answer.tokens import Tokens
 from lustrum.numeric.compiled import is_compiling
 from lustrum.server.api import datasets as api_datasets
 from lustrum.server.api import jobs as job_routes
@@ -36,6 +38,7 @@ from lustrum.server.http.middleware import (
 )
 from lustrum.server.http.origins import AllowedHosts, SameOriginWrites
 from lustrum.server.http.rates import Rates
+from lustrum.server.http.readers import Readers, TrustedProxies, named_by
 from lustrum.server.http.templating import DESIGN, STATIC, Pages
 from lustrum.server.operation.lifecycle import (
     feed_watchdog,
@@ -75,11 +78,14 @@ def ready(request: Request) -> JSONResponse:
     if not request.app.state.ready:
         return JSONResponse({"status": "not ready"}, 503)
     service = request.app.state.questions.service
-    states = service.states()
+    named = service.states()
+    with reading_as(Reader(role="staff")):  # those for some roles alone are counted, and not named
+        others = service.states() if named.keys() != set(service.names()) else {}
+    states = {**others, **named}
     some = "ready" in states.values() or bool(service.prepared_folders.names())
     whole = all(state == "ready" for state in states.values())
     status = ("ready" if whole else "degraded") if some else "not ready"
-    return JSONResponse({"status": status, "datasets": states}, 200 if some else 503)
+    return JSONResponse({"status": status, "datasets": named}, 200 if some else 503)
 
 
 def create_app(
@@ -94,6 +100,7 @@ def create_app(
     metrics = metrics or Metrics()
     service.check_in_background()
     questions = Questions(service, settings, metrics)
+    tokens = Tokens(service.root)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
@@ -142,9 +149,14 @@ def create_app(
         openapi_url="/api/v1/openapi.json",
         lifespan=lifespan,
         middleware=[
+            Middleware(TrustedProxies, trusted=settings.trusted_proxies),
             Middleware(RequestIds),
             Middleware(RequestMetrics, metrics=metrics, log=log_request),
-            Middleware(SecurityHeaders, readable=lambda: settings.lets_others(service.is_public())),
+            Middleware(
+                SecurityHeaders,
+                readable=lambda: settings.lets_others(service.is_public()),
+                named_by=lambda: named_by(settings, tokens),
+            ),
             Middleware(HeadAsGet),
             Middleware(LanguagePrefix),
             Middleware(PageCompression),
@@ -152,6 +164,7 @@ def create_app(
             Middleware(UnexpectedErrors, pages=templates),
             Middleware(AllowedHosts, hosts=settings.host_names, pages=templates),
             Middleware(SameOriginWrites, pages=templates),
+            Middleware(Readers, settings=settings, tokens=tokens, pages=templates),
             Middleware(DisconnectWatcher),
             Middleware(AskerContext),
             Middleware(Rates, rate=settings.rate, pages=templates, hits=hits),

@@ -174,8 +174,7 @@ def serve(
             # Besides, h11 keeps a request's head within bounds of its own.
             "ws": "none",
             "loop": "asyncio",  # the loop that asks a socket itself for what it accepts, see Handed
-            "proxy_headers": bool(settings.trusted_proxies),
-            "forwarded_allow_ips": settings.trusted_proxies or None,
+            "proxy_headers": False,  # the application does it, see TrustedProxies
         }
         if workers == 1:
             keep_arenas_few()

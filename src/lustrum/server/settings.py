@@ -73,6 +73,9 @@ def host_address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | N
         return None
 
 
+_HEADER = re.compile(
+    r"(?!x-(forwarded-(for|host|proto)|request-id)\Z)(x|remote|cf)-[a-z0-9-]{1,60}", re.IGNORECASE
+)
 OTHER_SITES = ("bundles", "none", "all")
 
 
@@ -89,6 +92,9 @@ class Settings:
     ``background_seconds``  longest that a table may take in the background
     ``keep_hours``          how long a table made in the background is kept
     ``trusted_proxies``     addresses whose word about the asker's own address is taken, with commas
+    ``reader_header``       header in which a trusted proxy names the reader; empty: none does
+    ``roles_header``        header with the roles that it vouches for, with commas among other words
+    ``group_header``        header with the group of readers that the reader counts with
     ``allowed_host``        names that the server answers to, with commas; ``.example.org``: all below it
     ``other_sites``         what pages of other sites may show in frames and, by the API, read in browsers of
                             their visitors: ``bundles``, tables of public bundles; ``none``; ``all``
@@ -112,6 +118,9 @@ class Settings:
     background_seconds: float = 600.0
     keep_hours: float = 24.0
     trusted_proxies: str = ""
+    reader_header: str = ""
+    roles_header: str = ""
+    group_header: str = ""
     allowed_host: str = ""
     other_sites: str = "bundles"
     memory: int = 0
@@ -144,6 +153,7 @@ class Settings:
         if not self.connections:
             raise InputError("The setting 'connections' must be a whole number of 1 or more.")
         listed_hosts(self.allowed_host)
+        self._check_reader_headers()
         if self.other_sites not in OTHER_SITES:
             raise InputError(
                 f"The setting 'other_sites' must be one of {', '.join(OTHER_SITES)}, not {self.other_sites!r}."
@@ -155,6 +165,36 @@ class Settings:
                 raise InputError(
                     f"The setting 'rate' must be a number and a time, such as 120/minute, not {self.rate!r}."
                 ) from None
+
+    @property
+    def reader_headers(self) -> tuple[str, ...]:
+        """The headers in which a trusted proxy says who asks."""
+        return tuple(filter(None, (self.reader_header, self.roles_header, self.group_header)))
+
+    def _check_reader_headers(self) -> None:
+        names = [name.lower() for name in self.reader_headers]
+        for name in names:
+            if not _HEADER.fullmatch(name):
+                raise InputError(
+                    f"A reader is named by a header of its own, such as X-Forwarded-User, not {name!r}."
+                )
+        if len(set(names)) < len(names) or (names and not self.reader_header):
+            raise InputError(
+                "The settings 'reader_header', 'roles_header' and 'group_header' name different headers, and "
+                "the last two need the first."
+            )
+        if not names:
+            return
+        for proxy in self.trusted_proxies.split(","):
+            try:
+                known = ipaddress.ip_network(proxy.strip()).prefixlen > 0
+            except ValueError:
+                known = False
+            if not known:
+                raise InputError(
+                    "With 'reader_header', 'trusted_proxies' lists the addresses of the proxies that vouch for "
+                    f"readers, and {proxy.strip()!r} is none."
+                )
 
     def lets_others(self, public: bool) -> bool:
         """Whether pages of other sites may show and read tables; ``public``: they are from public bundles."""

@@ -1,4 +1,4 @@
-"""`lustrum ledger`: what left the house, whether the book of it is whole, and the same bytes again."""
+"""`lustrum ledger`: what left the house, and the same bytes again; `lustrum token`: who may ask for it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lustrum.cli.inputs import HERE, Data, ledger_app
+from lustrum.cli.inputs import HERE, Data, ledger_app, token_app
 from lustrum.model import InputError
 
 if TYPE_CHECKING:
@@ -156,6 +156,62 @@ def erase(
     if not book.erase(reader):
         raise InputError(f"There is no reader {reader!r} in the book.")
     typer.echo("The name is erased; the book is whole.")
+
+
+@token_app.command("add")
+def add(
+    reader: Annotated[str, typer.Argument(help="Whose token it is: a name without spaces.")],
+    role: Annotated[
+        str, typer.Option(help="Its role: 'registered', 'licensed' or 'staff'.")
+    ] = "registered",
+    days: Annotated[int, typer.Option(help="How many days it lasts.", min=1)] = 365,
+    group: Annotated[
+        str, typer.Option(help="The group of readers that its answers count with.")
+    ] = "",
+    dataset: Annotated[
+        list[str] | None, typer.Option(help="A dataset that it is for; all if left out.")
+    ] = None,
+    data: Data = HERE,
+) -> None:
+    """Make a token, and print it once: only its digest is kept."""
+    from lustrum.answer.tokens import Tokens
+    from lustrum.policy.policy import ROLES
+
+    known = next((one for one in ROLES[1:] if one == role), None)
+    if known is None:
+        raise InputError(f"The role is one of {', '.join(ROLES[1:])}, not {role!r}.")
+    typer.echo(Tokens(data).add(reader, known, days, group, dataset or ()))
+    typer.echo("Programs send it as 'Authorization: Bearer ...'. It is shown this once.", err=True)
+
+
+@token_app.command("list")
+def tokens(data: Data = HERE) -> None:
+    """The tokens: id, reader, role, group, datasets and end."""
+    from datetime import UTC, datetime
+
+    from lustrum.answer.tokens import Tokens
+
+    now = datetime.now(UTC)
+    for token in Tokens(data).all().values():
+        about = ", ".join(token.datasets) if token.datasets is not None else "all datasets"
+        state = "ended" if token.is_over(now) else "ends"
+        group = f" of {token.group}" if token.group else ""
+        typer.echo(
+            f"{token.id}  {token.reader}{group}  {token.role}  {about}  {state} {token.ends[:10]}"
+        )
+
+
+@token_app.command("revoke")
+def revoke(
+    name: Annotated[str, typer.Argument(metavar="ID", help="The id that 'token list' shows.")],
+    data: Data = HERE,
+) -> None:
+    """Take a token back; the server refuses it from the next request on."""
+    from lustrum.answer.tokens import Tokens
+
+    if not Tokens(data).revoke(name):
+        raise InputError(f"There is no token {name!r}; 'lustrum token list' shows them.")
+    typer.echo("The token is revoked.")
 
 
 def _book(data: Path) -> ReleaseBook:

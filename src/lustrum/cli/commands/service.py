@@ -23,6 +23,9 @@ _network = partial(typer.Option, rich_help_panel="Network")
 _operation = partial(typer.Option, rich_help_panel="Operation")
 
 _SETTINGS: dict[str, tuple[type, str]] = {
+    "reader_header": (str, "Header in which a trusted proxy names the reader."),
+    "roles_header": (str, "Header with the roles that it vouches for."),
+    "group_header": (str, "Header with the group that the reader counts with."),
     "rate": (str, "Most tables an address may ask for; '' for no limit."),
     "concurrency": (int, "Tables counted at once in a process; 0: one a processor."),
     "patience": (float, "Seconds that a question waits for its turn."),

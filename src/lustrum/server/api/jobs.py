@@ -175,7 +175,7 @@ def accepted(job: Job, request: Request) -> Response:
 
 
 def _found(questions: Questions, name: str) -> Job:
-    job = questions.jobs.find(name)
+    job = questions.find_job(name)
     if job is None:
         raise not_found(say("There is no such job; it may be too old. Ask for the table again."))
     return job

@@ -22,6 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lustrum.answer import Snapshot
 from lustrum.answer.figures.words import summary
+from lustrum.answer.readers import current_reader
 from lustrum.formats.about import About
 from lustrum.model import QueryError, TableQuery
 from lustrum.model.errors import choices
@@ -72,7 +73,7 @@ class RepeatedRequests(HttpLayer):
         super().__init__(app)
         self._questions = questions
         self._known = Remembered[Answered](_MOST)
-        self._in_force: dict[str, Snapshot] = {}
+        self._in_force: dict[tuple[str, str], Snapshot] = {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send what is known, or pass a request on and remember where its answer is."""
@@ -107,9 +108,9 @@ class RepeatedRequests(HttpLayer):
 
     def _remember(self, request: bytes, answered: Answered) -> None:
         """Requests of numbers or a policy that were replaced are let go; they would hold them in memory."""
-        name = answered.snapshot.dataset.name
-        if self._in_force.get(name) is not answered.snapshot:
-            self._in_force[name] = answered.snapshot
+        place = answered.snapshot.dataset.name, answered.snapshot.policy.role
+        if self._in_force.get(place) is not answered.snapshot:
+            self._in_force[place] = answered.snapshot
             self._known.clear()
         self._known.keep(request, answered)
 
@@ -137,6 +138,7 @@ def _recognised(scope: Scope, message: Message | None) -> bytes:
         tuple(scope.get("server") or ()),
         scope["query_string"],
         current().code,
+        current_reader().role,
         today(),  # files say when they were asked for
         tuple((name, value) for name, value in scope["headers"] if name in header_names),
         None if message is None else message.get("body", b""),

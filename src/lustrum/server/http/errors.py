@@ -29,6 +29,7 @@ from lustrum.server.schemas import ProblemOut
 MEDIA_TYPE = "application/problem+json"
 _TITLES = {
     400: say("Bad request"),
+    401: say("Not recognised"),
     403: say("Not allowed"),
     404: say("Not found"),
     405: say("Method not allowed"),

@@ -21,7 +21,6 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from lustrum.ledger.releases import PUBLIC
 from lustrum.model.text import say
 from lustrum.runtime.log_lines import REQUEST
 from lustrum.runtime.remembered import Remembered
@@ -95,12 +94,16 @@ class SecurityHeaders(HttpLayer):
     """Adds the security headers. Only files that never change may be kept: a saved link asks again.
 
     ``readable`` says whether pages of other sites may read the API by GET: nothing else of the server, and by
-    no other method.
+    no other method. ``named_by`` lists the headers by which readers are recognised: what is answered to them
+    is for them alone, in no frame and on no page of another site.
     """
 
-    def __init__(self, app: ASGIApp, readable: Callable[[], bool]) -> None:
+    def __init__(
+        self, app: ASGIApp, readable: Callable[[], bool], named_by: Callable[[], Sequence[str]]
+    ) -> None:
         super().__init__(app)
         self.readable = readable
+        self.named_by = named_by
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on and complete its response."""
@@ -108,15 +111,20 @@ class SecurityHeaders(HttpLayer):
         tagged = _split(scope["path"])[1].startswith(PROGRAMS)  # in any language
         from_elsewhere = "origin" in Headers(scope=scope)
         asked = tagged and from_elsewhere and scope["method"] in ("GET", "HEAD")
-        readable = asked and self.readable()
+        named_by = self.named_by()
+        is_named = any(name in Headers(scope=scope) for name in named_by)
+        readable = asked and not is_named and self.readable()
 
         async def complete(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     # A page that certain sites may frame says so itself.
-                    if name != CONTENT_POLICY or name not in headers:
+                    if name != CONTENT_POLICY or name not in headers or is_named:
                         headers[name] = value
+                if not is_static:
+                    for name in named_by:
+                        headers.add_vary_header(name)
                 if tagged:
                     headers.add_vary_header("Origin")
                 if readable:
@@ -271,12 +279,6 @@ async def _body(scope: Scope, receive: Receive) -> bytes | None:
 # --- Who asks, as far as a turn in a queue or a rate depends on it: an address on the network, never kept
 
 _asker: ContextVar[str] = ContextVar("lustrum_asker", default="")
-_audience = ContextVar("audience", default=PUBLIC)
-
-
-def current_audience() -> str:
-    """Who receives what is answered now: the public, where nobody vouches for a reader."""
-    return _audience.get()
 
 
 def current_asker() -> str:

@@ -21,6 +21,7 @@ from types import FrameType
 from starlette.concurrency import run_in_threadpool
 
 from lustrum.answer import TableService
+from lustrum.answer.readers import Reader, reading_as
 from lustrum.model import Axis, Dataset, DatasetError, LustrumError, PolicyError, TableQuery
 from lustrum.model.errors import NotAnsweringError
 from lustrum.numeric.compiled import compile_beside
@@ -191,9 +192,13 @@ _LEAVE = 15.0  # seconds that a worker without a parent has to finish what is un
 def read_policies_again(service: TableService) -> None:
     """Read every policy anew and log what became of it; a dataset whose policy is wrong answers nothing."""
     service.forget_policies()
-    for name in service.names():
+    # Of several policies of a dataset the one for the highest role is compared with all others.
+    with reading_as(Reader(role="staff")):
+        names = service.names()
+    for name in names:
         try:
-            service.policy(name)
+            with reading_as(Reader(role="staff")):
+                service.policy(name)
         except LustrumError as error:
             log.error("policy of %s refused: %s", name, error)
         except OSError as error:

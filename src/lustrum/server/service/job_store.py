@@ -21,6 +21,7 @@ from pathlib import Path
 
 from lustrum.model import LustrumError, TableQuery
 from lustrum.model.text import say
+from lustrum.policy.policy import Role
 from lustrum.runtime.log_lines import where_it_happened
 from lustrum.server.http.errors import Problem, ProblemError
 
@@ -47,6 +48,7 @@ create index if not exists job_state on job (state, created)
 """
 _ADDED = {
     "asker": "text not null default ''",
+    "role": "text not null default 'public'",
     "turn": "integer not null default 0",
     "ended": "real",
 }
@@ -68,6 +70,8 @@ class Job:
     step: str
     share: float
     sentence: str
+    role: Role = "public"
+    """Whom the policy serves under which it is made."""
     token: str = field(default="", compare=False, repr=False)
 
     @property
@@ -96,7 +100,7 @@ class JobStore:
         # Askers are told apart while this process runs; nothing that is kept leads back to an address.
         self._blind = secrets.token_bytes(16)
 
-    def submit(self, query: TableQuery, mark: str, asker: str = "") -> Job:
+    def submit(self, query: TableQuery, mark: str, asker: str = "", role: Role = "public") -> Job:
         """The job for a question under the data and the policy that ``mark`` names; a new one if need be."""
         key, token = key_of(query, mark), secrets.token_urlsafe(24)
         blind = hmac.digest(self._blind, asker.encode(), "sha256").hex()[:16]
@@ -121,9 +125,9 @@ class JobStore:
                 row = (secrets.token_urlsafe(12),)
                 text = json.dumps(query.to_mapping(), sort_keys=True)
                 base.execute(
-                    "insert into job (id, key, query, state, created, changed, asker) "
-                    "values (?, ?, ?, 'waiting', ?, ?, ?)",
-                    (row[0], key, text, now, now, blind),
+                    "insert into job (id, key, query, state, created, changed, asker, role) "
+                    "values (?, ?, ?, 'waiting', ?, ?, ?, ?)",
+                    (row[0], key, text, now, now, blind, role),
                 )
             base.execute("insert into ticket values (?, ?)", (row[0], _hash(token)))
             job = _read(base, row[0])
@@ -322,7 +326,7 @@ def _set_up(base: sqlite3.Connection) -> None:
 
 def _read(base: sqlite3.Connection, name: str) -> Job:
     row = base.execute(
-        "select id, query, state, step, share, sentence from job where id = ?", (name,)
+        "select id, query, state, step, share, sentence, role from job where id = ?", (name,)
     ).fetchone()
     return Job(row[0], TableQuery.from_mapping(json.loads(row[1])), *row[2:])
 

@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from lustrum.answer.archive import read_decision, write_decision
+from lustrum.answer.readers import Reader, reading_as
 from lustrum.model import Decision, InputError, LustrumError, QueryError, TableQuery
 from lustrum.model.text import say
+from lustrum.policy.policy import Role
 from lustrum.runtime.log_lines import where_it_happened
 from lustrum.runtime.stop import Stopped, reporting_progress, stopping
 from lustrum.server.http.errors import UNAVAILABLE, ProblemError
@@ -71,9 +73,9 @@ class Jobs:
             self._thread.join(timeout=15)
             self._thread = None
 
-    def submit(self, query: TableQuery, mark: str) -> Job:
-        """The job for a question, with a token by which its asker can cancel it."""
-        job = self.store.submit(query, mark, current_asker())
+    def submit(self, query: TableQuery, mark: str, role: Role = "public") -> Job:
+        """The job for a question under the policy for a role, with a token by which its asker can cancel it."""
+        job = self.store.submit(query, mark, current_asker(), role)
         self._called.set()
         return job
 
@@ -154,6 +156,7 @@ class Jobs:
             with (
                 stopping(lambda: lost.is_set() or self._over.is_set() or time.monotonic() > end),
                 reporting_progress(lambda step, share: far.__setitem__(0, (step, share))),
+                reading_as(Reader(role=job.role)),
             ):
                 before = self._mark and self._mark(job.query)
                 decision = self._work(job.query)

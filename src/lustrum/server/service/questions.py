@@ -15,11 +15,12 @@ from functools import cached_property
 from lustrum.answer import Precheck, Snapshot, TableService
 from lustrum.answer.ledger import ReleaseLedger
 from lustrum.answer.ledger_audit import LedgerWatch
+from lustrum.answer.readers import current_reader
 from lustrum.model import Decision, TableQuery
 from lustrum.model.text import say
 from lustrum.runtime.stop import Stopped, stop_asked, within
 from lustrum.server.http.errors import Problem, ProblemError
-from lustrum.server.http.middleware import current_asker, current_audience
+from lustrum.server.http.middleware import current_asker
 from lustrum.server.operation.metrics import Metrics, log_decision, log_repeat
 from lustrum.server.service.answers import ServedAnswer, snapshot_of
 from lustrum.server.service.jobs import Job, Jobs
@@ -209,7 +210,7 @@ class Questions:
         needed = self._sized(query, snapshot, form)
         if needed is None or needed.cells <= self.settings.background_cells:
             return self._answer(query, snapshot)
-        job = self.jobs.submit(query, snapshot.mark)
+        job = self.jobs.submit(query, snapshot.mark, snapshot.policy.role)
         return self.answer_of(job) or job
 
     def submit(self, query: TableQuery) -> Job:
@@ -217,7 +218,13 @@ class Questions:
         snapshot = snapshot_of(self.service, query.dataset)
         # A mistake in the question is better heard of now than later.
         self._sized(query, snapshot, "job")
-        return self.jobs.submit(query, snapshot.mark)
+        return self.jobs.submit(query, snapshot.mark, snapshot.policy.role)
+
+    def find_job(self, name: str) -> Job | None:
+        """A job by its id, for those who are served by the policy under which it is made."""
+        job = self.jobs.find(name)
+        served = job is not None and job.role == self.service.role_for(job.query.dataset)
+        return job if served else None
 
     def precheck(self, query: TableQuery, snapshot: Snapshot | None = None) -> Precheck:
         """What the preliminary rules would say."""
@@ -284,7 +291,8 @@ class Questions:
         """What is made for the reader of the request under way, in the book before anybody sees it."""
         if not snapshot.counted_together:
             return make()
-        decision = self.ledger.decided(query, snapshot, current_audience(), make)
+        audience = self.ledger.audience_of(current_reader(), snapshot)
+        decision = self.ledger.decided(query, snapshot, audience, make)
         self.watch.look(snapshot)
         return decision
 

@@ -67,7 +67,11 @@ class Key:
         """The key of an answer in one form."""
         question = json.dumps(query.to_mapping(), sort_keys=True, ensure_ascii=False)
         mark = _digest(f"{snapshot.mark} {_code()}")
-        return cls(_digest(query.dataset), mark, _digest(json.dumps([mark, question, *form])))
+        # Answers under the policies of several roles stand beside each other.
+        role = "" if snapshot.policy.role == "public" else f" {snapshot.policy.role}"
+        return cls(
+            _digest(query.dataset + role), mark, _digest(json.dumps([mark, question, *form]))
+        )
 
 
 @dataclass(frozen=True)
