@@ -15,12 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from answer.test_service_by_hand import STRICT, made_by, rewritten
+from lustrum.answer import TableService
 from lustrum.model import Axis, Dataset, DatasetError, Filter, TableQuery
 from lustrum.model.finest import FinestCells
 from lustrum.public.bundle import Bundle, BundleNumbers, read_bundle
 from lustrum.public.bundle.shards import ShardedCells, shards_of
 from lustrum.publish.bundles import write as write_module
 from lustrum.publish.bundles.write import pack_bundle, write_bundle
+from lustrum.server.operation.lifecycle import warm_up
 
 AREAS = 40
 
@@ -255,3 +257,25 @@ def test_parts_that_do_not_fit_each_other_are_refused(tmp_path: Path) -> None:
     # Few cells stay in one piece.
     write_bundle(place, pack_bundle(cells, STRICT, made_by().report))
     assert isinstance(read_bundle(place).cells, FinestCells)
+
+
+def test_a_server_that_starts_opens_shards_without_reading_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    service = TableService(bundles=[standing(tmp_path / "town", population(4, None))], workers=1)
+    read: list[int] = []
+    reading = ShardedCells.read
+
+    def noted(cells: ShardedCells, number: int) -> Any:
+        read.append(number)
+        return reading(cells, number)
+
+    monkeypatch.setattr(ShardedCells, "read", noted)
+    warm_up(service)
+    assert service.names() == ["town"]
+    assert service.in_parts("town")
+    assert read == []
+    assert not caplog.records
+    service.answer(question(("sex",), {}))
+    assert len(read) == len(set(read)) > 1
+    service.close()

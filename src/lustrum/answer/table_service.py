@@ -449,6 +449,12 @@ class TableService:
         """An answer or a refusal, under the policy in force."""
         return self.snapshot(query.dataset).answer(query)
 
+    def in_parts(self, name: str) -> bool:
+        """Whether the cells of a dataset that was opened stay in their file until a question needs them."""
+        with self._lock:
+            opened = [numbers for _, numbers in self._opened.values()]
+        return any(numbers.in_parts and numbers.dataset.name == name for numbers in opened)
+
     def mark(self, name: str) -> str:
         """Names the numbers and the policy in force."""
         return self.snapshot(name).mark

@@ -123,6 +123,11 @@ class BundleNumbers:
         return self.bundle.digest
 
     @property
+    def in_parts(self) -> bool:
+        """Whether cells stay in their file until a question needs them."""
+        return isinstance(self.bundle.cells, ShardedCells)
+
+    @property
     def measures(self) -> tuple[str, ...]:
         """The measures that the bundle holds protected sums of."""
         held = self.bundle.sums
