@@ -222,9 +222,10 @@ class Protecting:
 def children(pid: int) -> list[int]:
     """The processes that a process has started."""
     try:
-        return [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        lists = [p.read_text() for p in Path(f"/proc/{pid}/task").glob("*/children")]
     except OSError:
         return []
+    return [int(child) for one in lists for child in one.split()]
 
 
 def found(kind: str) -> list[int]:
@@ -294,6 +295,10 @@ def on_workers(folder: Path, workers: int, kill: str | None, moment: float) -> d
         if work.process.wait():
             raise SystemExit((folder / "many.log").read_text()[-3000:])
         seconds = time.perf_counter() - clock
+    if "No module named 'lustrum'" in (folder / "many.log").read_text():
+        raise SystemExit(
+            "The workers have no Lustrum, so that blocks were protected in the driver."
+        )
     used = {"CPU (s)": cpu() - before, "clock (s)": seconds, "peak of the driver (GiB)": work.peak}
     return {"work": f"{workers} workers" + (f", {kill} killed" if kill else ""), **used}
 
@@ -301,6 +306,7 @@ def on_workers(folder: Path, workers: int, kill: str | None, moment: float) -> d
 def _forget(folder: Path) -> None:
     """Take back an earlier release, so that the next one is a first one again."""
     shutil.rmtree(folder / "many", ignore_errors=True)
+    (folder / "many.log").unlink(missing_ok=True)
     shutil.copytree(folder / "before", folder / "many")
 
 

@@ -10,6 +10,7 @@ only where traffic and disks are encrypted, or the master is local, and where th
 
 from __future__ import annotations
 
+import logging
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -37,6 +38,8 @@ from lustrum.runtime.stop import report_progress, still_working
 from lustrum.tabulate.finest import strides
 from lustrum.tabulate.remote import ConnectedEngine, spark
 from lustrum.tabulate.remote.columns import positions_of, sums
+
+log = logging.getLogger("lustrum.publish")
 
 _ROW = "block int, number bigint, n bigint, high bigint, low bigint, earlier binary"
 _OUTCOME = "block int, outcome binary"
@@ -278,4 +281,5 @@ def made_on_spark(
     except PythonException as error:
         if "ModuleNotFoundError" not in str(error):
             raise
+        log.warning("%s Blocks are protected here, with the same bytes.", spark.NO_LUSTRUM)
         return None

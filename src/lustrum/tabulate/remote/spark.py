@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import os
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any
@@ -10,6 +12,9 @@ import pyarrow as pa
 
 from lustrum.model import DatasetError, InputError
 
+log = logging.getLogger("lustrum.tabulate")
+
+NO_LUSTRUM = "Spark's workers have no Lustrum: name a Python that has it in spark.pyspark.python."
 _PIECE = 1 << 22
 
 _COUNT, _SWITCH, _SIZE = r"\d{1,9}", "true|false", r"\d{1,9}(\.\d+)?[kmgtKMGT]?[bB]?"
@@ -105,7 +110,12 @@ def spark_session(master: str | None, settings: Mapping[str, str]) -> Any:
     closed = {"spark.ui.enabled": "false", "spark.hadoop.fs.permissions.umask-mode": "077"}
     for name, value in {**closed, **settings}.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    # A session that Python starts reads this setting of the workers' Python from its environment alone.
+    named = session.sparkContext.getConf().get("spark.pyspark.python")
+    if named and "PYSPARK_PYTHON" not in os.environ:
+        session.sparkContext.pythonExec = named
+    return session
 
 
 def is_unknown_table(error: BaseException) -> bool:
@@ -162,6 +172,7 @@ def written_by_workers(ids: Any, make: Callable[[pa.Array], pa.Table], target: s
     except PythonException as error:
         if "ModuleNotFoundError" not in str(error):
             raise
+        log.warning("%s Keys are made here.", NO_LUSTRUM)
         return False
     return True
 
