@@ -120,9 +120,18 @@ class ContributionBelief:
 
 @lru_cache(maxsize=64)
 def _ends(published: int, low: Fraction, high: Fraction, side: Direction) -> tuple[int, int]:
-    """The least and the greatest candidate for one published value."""
-    least, most = candidates(np.array([published]), low, high, side)
-    return int(least[0]), int(most[0])
+    """The least and the greatest candidate for one published value: :func:`candidates` in whole numbers."""
+    _check(low, high)
+    y, a, b = published, low, high
+    if side == "up":
+        least = (y - 1) * b.denominator // (b.denominator + b.numerator) + 1
+        most = y * a.denominator // (a.denominator + a.numerator)
+        least = min(least, y - 2) if y >= 5 else least
+    else:
+        least = -(-y * a.denominator // (a.denominator - a.numerator))
+        most = -(-(y + 1) * b.denominator // (b.denominator - b.numerator)) - 1
+        most = max(most, y + 2) if y >= 1 else most
+    return max(least, 1), most
 
 
 @lru_cache(maxsize=64)
