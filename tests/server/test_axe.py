@@ -214,6 +214,9 @@ def test_axe_finds_nothing_in_any_state_of_the_workspace(page: Page, live: str, 
     within = "#answer" if name in ANSWERS_ALONE else "body"
     path = LIVE_PAGES[name]
     assert violations(page, live + path, within=within) == []
+    if name in ("map", "two maps"):
+        page.get_by_role("button", name="Zoom in").first.click()
+        assert axe_complaints(page, within=within) == []
     if name in LIVE_IN_THE_DARK:
         page.emulate_media(color_scheme="dark")
         assert violations(page, live + path, within=within) == []
