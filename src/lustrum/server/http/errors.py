@@ -9,7 +9,9 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -98,10 +100,15 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {
         status: {
             "description": "Problem details (RFC 9457).",
-            "content": {MEDIA_TYPE: {"schema": ProblemOut.model_json_schema()}},
+            "content": {MEDIA_TYPE: {"schema": deepcopy(_problem_schema())}},
         }
         for status in statuses
     }
+
+
+@cache
+def _problem_schema() -> dict[str, Any]:
+    return ProblemOut.model_json_schema()
 
 
 log = logging.getLogger("lustrum.server")
