@@ -201,6 +201,47 @@ def test_numbers_of_other_records_are_not_compared_unless_the_agency_says_so(ask
     assert ask("v2", limit=10, earlier_records="apart")(QUESTIONS[1]).released
 
 
+def test_policies_for_several_roles_count_as_one(engine: Engine, tmp_path: Path) -> None:
+    def served(**words: object) -> Asker:
+        ledger = {"limit": 10, "audience": "each"}
+        policy = Policy.model_validate({"ledger": ledger, **words})
+        return Asker(tmp_path, Snapshot(Marked(engine, policy), policy))
+
+    public = served(rules={"min_mean_cell_size": 10**6})
+    licensed = served(role="licensed")
+    licensed.ledger = public.ledger
+    assert public(QUESTIONS[3]).verdict is Verdict.REFUSAL
+    # What was refused to the public is no table that they hold: the licensed get a line of their own, once.
+    for _ in range(2):
+        assert licensed(QUESTIONS[3], "anna").released
+    lines = public.entries()
+    assert [(one.audience, one.said["verdict"]) for one in lines] == [
+        (PUBLIC, "refusal"),
+        ("anna", "answer"),
+    ]
+    # It counts as if it had been shown, with all that the licensed receive, and the other way round.
+    licensed({"by": ["job", "sex"]}, "anna")
+    assert public.entries()[-1].said["expected"] > 0
+    licensed({"by": ["area", "job"]}, "ben")
+    public({"by": ["area"]})
+    assert public.entries()[-1].said["expected"] > 0
+
+
+def test_numbers_that_were_protected_otherwise_are_not_compared(
+    engine: Engine, tmp_path: Path
+) -> None:
+    def served(base: int, **ledger: object) -> Asker:
+        protect = {"method": "random-rounding", "base": base}
+        policy = Policy.model_validate({"protect": protect, "ledger": {"limit": 10, **ledger}})
+        return Asker(tmp_path, Snapshot(Marked(engine, policy), policy))
+
+    assert served(3)(QUESTIONS[1]).released
+    # Neither the same question nor another one; the limit alone may be another.
+    for raw in (QUESTIONS[1], QUESTIONS[3]):
+        assert refused(served(5)(raw))
+    assert not refused(served(3, limit=5)(QUESTIONS[3]))
+
+
 def test_no_more_answers_than_the_policy_allows(ask: Open) -> None:
     one = ask(limit=10, entries=2)
     assert [refused(one(raw)) for raw in QUESTIONS[1:5]] == [False, False, True, True]

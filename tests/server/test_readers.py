@@ -42,7 +42,6 @@ def settings(**words: Any) -> Settings:
         "trusted_proxies": f"{PROXY}, 10.1.0.0/16",
         "reader_header": "X-Forwarded-User",
         "roles_header": "X-Forwarded-Groups",
-        "group_header": "X-Group",
     }
     return Settings(**(given | words))
 
@@ -101,9 +100,7 @@ def test_a_trusted_proxy_vouches_for_a_reader(home: House) -> None:
     assert reader_of(home, []) == EVERYBODY
     assert reader_of(home, [user]) == Reader("anna@example.org", "registered")
     groups = ("X-Forwarded-Groups", "paris, licensed,registered")
-    assert reader_of(home, [user, groups, ("X-Group", "uni-7")]) == Reader(
-        "anna@example.org", "licensed", "uni-7"
-    )
+    assert reader_of(home, [user, groups]) == Reader("anna@example.org", "licensed")
     assert reader_of(home, [user], "10.1.2.3") == Reader("anna@example.org", "registered")
     # A word that is nearly a role is none.
     for near in ("Licensed", "licensed staff", "staff;", "not-staff"):
@@ -122,11 +119,9 @@ def test_a_trusted_proxy_vouches_for_a_reader(home: House) -> None:
         [("X-Forwarded-User", "anna"), ("X-Forwarded-User", "anna")],
         [("X-Forwarded-User", "anna"), ("x-forwarded-user", "ben")],
         [("X-Forwarded-Groups", "staff")],
-        [("X-Group", "uni-7")],
         [("X-Forwarded-User", "anna"), ("X-Forwarded-Groups", "staff"), ("X-Forwarded-Groups", "staff")],
         [("X-Forwarded-User", "anna"), ("X-Forwarded-Groups", "staff," + "x" * 5000)],
         [("X-Forwarded-User", "anna"), ("X-Forwarded-Groups", "staff\x85")],
-        [("X-Forwarded-User", "anna"), ("X-Group", "two words")],
         [("X-Forwarded-User", "anna"), ("Authorization", "Bearer x")],
         [("Authorization", "Bearer x")],
         [("Authorization", "bearer")],
@@ -138,6 +133,19 @@ def test_what_is_odd_doubled_or_too_long_is_refused(
     home: House, headers: list[tuple[str, str]]
 ) -> None:
     assert reader_of(home, headers) == 401
+
+
+def test_a_group_is_stated_of_every_reader_or_of_none(home: House) -> None:
+    user, group = ("X-Forwarded-User", "anna"), ("X-Group", "uni-7")
+
+    def found(*headers: tuple[str, str]) -> Reader | int:
+        return reader_of(home, list(headers), group_header="X-Group")
+
+    assert found(user, group) == Reader("anna", "registered", "uni-7")
+    assert found() == EVERYBODY
+    # Without it they would count for themselves, apart from their group.
+    for odd in ((user,), (group,), (user, group, group), (user, ("X-Group", "two words"))):
+        assert found(*odd) == 401
 
 
 def test_a_header_from_another_address_is_refused_whoever_it_names(home: House) -> None:
@@ -161,7 +169,7 @@ def test_a_header_from_another_address_is_refused_whoever_it_names(home: House) 
     ):
         assert reader_of(home, [(name, "anna")]) == EVERYBODY
     # Where no header is set, none is looked at.
-    without = {"reader_header": "", "roles_header": "", "group_header": "", "trusted_proxies": ""}
+    without = {"reader_header": "", "roles_header": "", "trusted_proxies": ""}
     assert reader_of(home, named, OTHER, **without) == EVERYBODY
 
 
@@ -267,9 +275,9 @@ def test_a_revoked_token_is_refused_at_once_and_a_damaged_file_lets_nobody_in(
         name = next(line.split()[0] for line in listed.splitlines() if " licensed " in line)
         said("revoke", name)
         assert web.get(ASKED, headers=headers).status_code == 401
-        said("revoke", name, code=2)
-        said("add", "anna", "--role", "public", code=2)
-        said("add", "anna ben", code=2)
+        said("revoke", name, code=1)
+        said("add", "anna", "--role", "public", code=1)
+        said("add", "anna ben", code=1)
     assert token.partition("_")[2].partition("_")[2] not in caplog.text
     path = root / "ledger" / "tokens.json"
     whole = path.read_text()
@@ -285,7 +293,7 @@ def test_a_revoked_token_is_refused_at_once_and_a_damaged_file_lets_nobody_in(
 def test_what_each_reader_receives_is_entered_for_them(home: House) -> None:
     root = home.service.root
     assert root is not None
-    web = client(home)
+    web = client(home, group_header="X-Group")
 
     def ask(by: str, **headers: str) -> Any:
         return web.get(f"/api/v1/tables?dataset=marked&by={by}", headers=headers).json()
@@ -305,8 +313,10 @@ def test_what_each_reader_receives_is_entered_for_them(home: House) -> None:
     # A group counts as one where the policy says so, and those without a group for themselves.
     for path in (root / "policies").iterdir():
         path.write_text(path.read_text().replace("'each'", "'group'"))
-    for headers in (anna, ben, {"X-Forwarded-User": "cleo", "X-Forwarded-Groups": "staff"}):
+    for headers in (anna, ben):
         ask("tenure&by=area", **headers)
+    token = Tokens(root).add("cleo", "staff", 1)
+    ask("tenure&by=area", Authorization=f"Bearer {token}")
     names = ReleaseBook(root).names()
     last = [one.audience for one in ReleaseBook(root).entries()][before + 3 :]
     assert [names[one] for one in last] == ["group uni-7", "cleo"]
@@ -348,6 +358,7 @@ def test_policies_for_roles_protect_alike_and_say_whom_they_serve(home: House) -
         {"trusted_proxies": "::/0"},
         {"trusted_proxies": "10.0.0.1, proxy.example"},
         {"reader_header": ""},
+        {"reader_header": "", "roles_header": "", "group_header": "X-Group"},
         {"reader_header": "Host"},
         {"reader_header": "X-Forwarded-For"},
         {"reader_header": "X_Forwarded_User"},

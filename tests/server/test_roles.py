@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -97,9 +98,8 @@ class Agency:
             self.known[role] = self.both.known
             self.alone[role].make_job()
         self.known.setdefault("public", self.known["licensed"])
-        self.alone["public"].known = self.alone["public"].known or dict.fromkeys(
-            self.known["licensed"], "no-such-job"
-        )
+        if self.only:
+            self.alone["public"].known = self.known["licensed"]  # where they name no job
         tokens = Tokens(root / "both")
         bearer = {r: f"Bearer {tokens.add('anna', r, 1)}" for r in ("registered", "staff")}
         self.names: dict[Role, dict[str, str]] = {
@@ -109,7 +109,7 @@ class Agency:
             "staff": {"Authorization": bearer["staff"]},
         }
 
-    def ask(self, asked: Asked, role: Role) -> tuple[House, object, House, object]:
+    def ask(self, asked: Asked, role: Role) -> tuple[House, Any, House, Any]:
         """What a reader gets, and what everybody gets where their policy is the only one."""
         served = SERVED[role]
         self.both.known = self.known[served]

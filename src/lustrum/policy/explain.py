@@ -88,6 +88,8 @@ def explain(policy: Policy) -> Iterator[str]:
             f"It is audited against {' and '.join(policy.audit.attackers)}: every cell that may be "
             f"{policy.audit.up_to} or less leaves at least {policy.audit.min_values} values open."
         )
+    if policy.role != "public":
+        yield f"It serves readers with the role {policy.role!r}, and those with a higher one."
     if policy.ledger is not None:
         whose = {"everyone": "everybody", "group": "a group of readers and the public"}.get(
             policy.ledger.audience, "a reader and the public"

@@ -114,7 +114,8 @@ class Readers(HttpLayer):
                 raise InputError("its roles are too many, or no plain words")
             role = max((role, *(one for one in ROLES if one in words)), key=ROLES.index)
         group = ""
-        if settings.group_header in headers:
+        if settings.group_header:
+            # A browser can make some proxies drop a header; nobody gets out of their group that way.
             group = check_name(_one(headers, settings.group_header))
         return Reader(name, role, group)
 
