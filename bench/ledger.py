@@ -18,8 +18,8 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -31,10 +31,11 @@ from parts.figures import record
 
 from lustrum.answer import Snapshot
 from lustrum.answer.ledger import ReleaseLedger
+from lustrum.answer.readers import EVERYBODY, Reader
 from lustrum.audit.grids import GridAxis, PopulationGrid
 from lustrum.audit.overlap import Holdings, OpenNoise
 from lustrum.demo import description_path, people
-from lustrum.ledger.releases import PUBLIC, ReleaseBook
+from lustrum.ledger.releases import ReleaseBook
 from lustrum.model import Decision, TableQuery
 from lustrum.policy import Policy
 from lustrum.policy.presets import preset
@@ -71,7 +72,7 @@ class LedgerAsker(Asker):
 
     snapshot: Snapshot
     ledger: ReleaseLedger | None
-    readers: Sequence[str] = (PUBLIC,)
+    readers: Sequence[Reader] = (EVERYBODY,)
     asked: int = 0
     refused: dict[str, int] = field(default_factory=dict)
     _answers: dict[TableQuery, Answer | None] = field(default_factory=dict)
@@ -91,8 +92,9 @@ class LedgerAsker(Asker):
         if self.ledger is None:
             decision = self.snapshot.answer(query)
         else:
+            audience = self.ledger.audience_of(reader, self.snapshot)
             decision = self.ledger.decided(
-                query, self.snapshot, reader, lambda: self.snapshot.answer(query)
+                query, self.snapshot, audience, lambda: self.snapshot.answer(query)
             )
         if not decision.released:
             why = "ledger" if decision.reasons[0].rule == "ledger" else "rules"
@@ -146,12 +148,16 @@ def _query(asked: dict[str, Any]) -> TableQuery:
 def attacks(persons: int, keys: int, root: Path) -> bool:
     """The attack without a ledger, under limits, and by two readers."""
     right = True
-    cases: list[tuple[str, dict[str, object] | None, tuple[str, ...]]] = [
-        ("no ledger (control)", None, (PUBLIC,)),
-        ("limit 1", {"limit": 1.0}, (PUBLIC,)),
-        ("limit 0.1, the preset", {}, (PUBLIC,)),
-        ("two readers, counted as one", {}, ("anna", "ben")),
-        ("two readers, each for themselves (control)", {"audience": "each"}, ("anna", "ben")),
+    public, alone = (EVERYBODY,), {"audience": "group"}
+    tokens = tuple(Reader(name, "registered") for name in ("anna", "ben"))
+    grouped = tuple(replace(one, group="one") for one in tokens)
+    cases: list[tuple[str, dict[str, object] | None, tuple[Reader, ...]]] = [
+        ("no ledger (control)", None, public),
+        ("limit 1", {"limit": 1.0}, public),
+        ("limit 0.1, the preset", {}, public),
+        ("two tokens, everybody counted as one", {}, tokens),
+        ("two tokens of one group", dict(alone), grouped),
+        ("two tokens, not grouped (control)", dict(alone), tokens),
     ]
     totals = dict.fromkeys((name for name, _, _ in cases), 0)
     rows: dict[str, list[int]] = {name: [0, 0, 0] for name, _, _ in cases}
@@ -189,7 +195,8 @@ def attacks(persons: int, keys: int, root: Path) -> bool:
             },
         )
     allowed = max(1, keys // 10 + 1)
-    return right and totals["no ledger (control)"] > 0 and totals[cases[2][0]] <= allowed
+    held = all(totals[name] <= allowed for name, _, _ in cases[2:5])
+    return right and totals["no ledger (control)"] > 0 and held
 
 
 def drawn_question(draw: random.Random, engine: Engine) -> TableQuery:
@@ -252,9 +259,11 @@ def times(entries: int, root: Path) -> None:
     )
     rng, draw = np.random.default_rng(1), random.Random(1)
 
-    def grid(names: Sequence[str], area: int | None, *, shown: bool = True) -> PopulationGrid:
+    def grid(
+        names: Sequence[str], within: Mapping[str, int], *, shown: bool = True
+    ) -> PopulationGrid:
         axes = [GridAxis(n, tuple(1 << code for code in range(sizes[n]))) for n in names]
-        axes += [] if area is None else [GridAxis("area", (1 << area,))]
+        axes += [GridAxis(name, (1 << code,)) for name, code in within.items()]
         axes.sort(key=lambda axis: axis.variable)
         shape = tuple(len(axis.parts) for axis in axes)
         mean = 1.5e6 / np.prod([sizes[axis.variable] for axis in axes])
@@ -262,13 +271,27 @@ def times(entries: int, root: Path) -> None:
 
     own = [name for name in sizes if name != "area"]
     national = [c for size in (1, 2) for c in combinations(own, size)]
-    local = [
-        (c, area) for size in (1, 2, 3) for c in combinations(own, size) for area in range(158)
+    local: list[tuple[Sequence[str], dict[str, int]]] = [
+        (c, {"area": area})
+        for size in (1, 2, 3)
+        for c in combinations(own, size)
+        for area in range(158)
     ]
     draw.shuffle(local)
-    holdings.add(grid(c, None) for c in (*national, ("area",)))
-    local += [(c, area) for c in combinations(own, 4) for area in range(10)]
+    holdings.add(grid(c, {}) for c in (*national, ("area",)))
+    local += [(c, {"area": area}) for c in combinations(own, 4) for area in range(10)]
     held = entries - len(national) - 1
+    further = [
+        (c, {"area": area, name: code})
+        for size in (1, 2)
+        for c in combinations(own, size)
+        for name in own
+        if name not in c
+        for code in range(sizes[name])
+        for area in range(158)
+    ]
+    draw.shuffle(further)
+    local += further
     holdings.add(grid(*one) for one in local[:held])
     new = local[held : held + 60]
     used = []
@@ -306,7 +329,8 @@ def main() -> int:
         if "streams" in chosen:
             streams(given.persons, (100, 300, 1000), Path(scratch))
         if "times" in chosen:
-            times(10_000, Path(scratch))
+            for entries in (10_000, 100_000):
+                times(entries, Path(scratch) / str(entries))
     return 0 if right else 1
 
 
