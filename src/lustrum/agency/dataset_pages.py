@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from lustrum.agency.held_answers import held_answers
 from lustrum.agency.policy_form import changed_text, form_of_policy
 from lustrum.agency.state import (
     DatasetState,
@@ -56,6 +57,7 @@ class DatasetPages:
             Route(base_path, guarded(self.dataset)),
             Route(base_path + "/report", guarded(self.report)),
             Route(base_path + "/budget", guarded(self.budget)),
+            Route(base_path + "/answers", guarded(self.answers)),
             Route(base_path + "/policy", guarded(self.policy)),
             Route(base_path + "/policy", guarded(self.change_policy), methods=["POST"]),
             Route(base_path + "/protect", guarded(self.protect), methods=["POST"]),
@@ -124,6 +126,13 @@ class DatasetPages:
             releases=releases,
             ledger=await run_in_threadpool(self._ledger, state),
         )
+
+    async def answers(self, request: Request) -> Response:
+        """What left the house about a dataset, what follows from it, and what another table would add."""
+        state = await run_in_threadpool(self._state, request)
+        asked = request.query_params.get("question", "").strip()
+        held = await run_in_threadpool(held_answers, self._data, self._service, state, asked)
+        return self._pages.page("answers.html", "/", state=state, held=held, question=asked)
 
     def _ledger(self, state: DatasetState) -> BudgetLedger | None:
         named = None if state.dataset is None else state.dataset.population
