@@ -252,7 +252,9 @@ def times(entries: int, root: Path) -> None:
         "occupation": 13,
         "sex": 2,
     }
-    sizes |= {"citizenship": 5, "area": 158}
+    # As many areas as it takes for so many questions of which none holds another.
+    areas = 158 if entries <= 10_000 else 158 * entries // 10_000
+    sizes |= {"citizenship": 5, "area": areas}
     holdings = Holdings(
         {name: (1 << size) - 1 for name, size in sizes.items()},
         OpenNoise.of([RoundingChannel(3)], 2),
@@ -266,7 +268,7 @@ def times(entries: int, root: Path) -> None:
         axes += [GridAxis(name, (1 << code,)) for name, code in within.items()]
         axes.sort(key=lambda axis: axis.variable)
         shape = tuple(len(axis.parts) for axis in axes)
-        mean = 1.5e6 / np.prod([sizes[axis.variable] for axis in axes])
+        mean = 1e4 * areas / np.prod([sizes[axis.variable] for axis in axes])
         return PopulationGrid(tuple(axes), 3 * rng.poisson(mean / 3, shape) if shown else None)
 
     own = [name for name in sizes if name != "area"]
@@ -275,23 +277,12 @@ def times(entries: int, root: Path) -> None:
         (c, {"area": area})
         for size in (1, 2, 3)
         for c in combinations(own, size)
-        for area in range(158)
+        for area in range(areas)
     ]
     draw.shuffle(local)
     holdings.add(grid(c, {}) for c in (*national, ("area",)))
     local += [(c, {"area": area}) for c in combinations(own, 4) for area in range(10)]
     held = entries - len(national) - 1
-    further = [
-        (c, {"area": area, name: code})
-        for size in (1, 2)
-        for c in combinations(own, size)
-        for name in own
-        if name not in c
-        for code in range(sizes[name])
-        for area in range(158)
-    ]
-    draw.shuffle(further)
-    local += further
     holdings.add(grid(*one) for one in local[:held])
     new = local[held : held + 60]
     used = []
