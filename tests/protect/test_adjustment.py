@@ -214,7 +214,7 @@ def test_negative_values_may_stay_negative_and_others_never_become_so() -> None:
 
 
 def test_no_sensitive_cell_means_no_change() -> None:
-    values = with_totals([[3, 4], [5, 6]]).ravel()
+    values = with_totals(np.array([[3, 4], [5, 6]])).ravel()
     for norm in ("l1", "l2"):
         found = adjust(values, relations_of((2, 2)), [], [], [], norm=norm)  # type: ignore[arg-type]
         assert np.array_equal(found.values, values)
@@ -282,7 +282,7 @@ def test_what_is_wrong_is_said_in_one_sentence(changes: dict[str, Any], words: s
 
 
 def counts(inner: Any, **more: Any) -> Table:
-    values = with_totals(inner)
+    values = with_totals(np.asarray(inner, dtype=np.int64))
     axes = tuple(axis(n, s - 1) for n, s in zip("abcd", values.shape, strict=False))
     return Table(axes=axes, values=values, contributors=values.copy(), **more)
 
