@@ -23,6 +23,7 @@ from lustrum.model import Dataset, InputError, LustrumError, PolicyError
 from lustrum.model.errors import choices
 from lustrum.model.parameters import schema_of
 from lustrum.model.plugins import load, names
+from lustrum.numeric.arithmetic import power_of_ten
 from lustrum.policy import Policy
 from lustrum.policy.parts import Before, PolicyMethod
 from lustrum.policy.presets import preset
@@ -238,7 +239,7 @@ def _field(key: str, schema: Mapping[str, Any], value: Any, dataset: Dataset | N
         most = max(most, value)
     step: float = max(1, 10 ** (len(str(int(most))) - 3))
     if number["type"] == "number":
-        step = 10.0 ** (math.floor(math.log10(most - least)) - 2) if most > least else 0.01
+        step = power_of_ten(most - least) / 100 if most > least else 0.01
     return FormField(key, text, "number", written, usual, (), least, most, step)
 
 

@@ -40,6 +40,7 @@ from lustrum.audit.grids import (
 )
 from lustrum.model import Channel
 from lustrum.model.arrays import Floats, Ints, Mask
+from lustrum.numeric.arithmetic import exp, log, power
 
 SHAPE = 0.5
 """Shape of the gamma mixture around an expected count: at this value more than half of it lies near zero."""
@@ -267,10 +268,10 @@ class Holdings:
             small = np.where(
                 np.isnan(expected), _UNKNOWN, _small(np.nan_to_num(expected), self.small)
             )
-            gone = float((small * np.exp(sums))[nesting.rest & (parts > 0)].sum())
+            gone = float((small * exp(sums))[nesting.rest & (parts > 0)].sum())
         # A cell that is the whole of the coarse one is the same people, and tells nothing new.
-        open_ = np.where((parts > 1) | nesting.rest, slack * np.exp(sums), 0.0)
-        chance = found.small * np.exp(-found.lowest) * nesting.spread(open_)
+        open_ = np.where((parts > 1) | nesting.rest, slack * exp(sums), 0.0)
+        chance = found.small * exp(-found.lowest) * nesting.spread(open_)
         return self.noise.at_end * (float(np.minimum(chance, 1.0).sum()) + gone)
 
     def _rest(self, nesting: GridNesting, expected: Floats | None) -> Floats:
@@ -311,7 +312,7 @@ class Holdings:
                 # Parts that together hold so many people, and whoever is in none of them.
                 covered = np.minimum(around * share, expected)
                 empty = _empty(covered / parts)
-                lowest = (empty + (1 - empty) * self.noise.at_end) ** parts
+                lowest = power(empty + (1 - empty) * self.noise.at_end, parts)
                 best = np.fmax(best, _empty(expected - covered) * lowest)
         return best
 
@@ -341,7 +342,7 @@ class Holdings:
             )
             lowest = np.where(held == EMPTY, 1.0, np.where(shown, end, lowest))
             small = np.where(held == EMPTY, 0.0, small)
-        return _GridParts(small, np.log(np.maximum(lowest, 1e-12)), expected)
+        return _GridParts(small, log(np.maximum(lowest, 1e-12)), expected)
 
     # --- What is expected of a grid, by what was shown of others
 
@@ -420,7 +421,7 @@ def _bits(part: int) -> list[int]:
 
 
 def _empty(expected: Floats) -> Floats:
-    return np.asarray((SHAPE / (SHAPE + expected)) ** SHAPE)
+    return power(SHAPE / (SHAPE + expected), SHAPE)
 
 
 def _small(expected: Floats, most: int) -> Floats:

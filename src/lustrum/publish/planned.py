@@ -5,12 +5,11 @@ The description and the policy decide; no record is opened, and nothing is spent
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
-
-import numpy as np
 
 from lustrum.model import Dataset, InputError
 from lustrum.policy import Policy
@@ -70,7 +69,7 @@ class PlannedReleases:
             for name, bound in bounds.items():
                 unit = bound / 10 ** dataset.measure(name).decimals
                 tables += _tables(domain, plan_of_one, name, unit)
-                clipped[name] = float((1 / (np.pi * float(counting))) ** 0.5)
+                clipped[name] = math.sqrt(1 / (math.pi * float(counting)))
         few = None if people is None else few_people(domain, plan, people)
         return cls(asked * part, tuple(tables), clipped, few)
 
