@@ -184,6 +184,15 @@ class GridNesting:
         found = np.bincount(self.inside[there], values[there], size)
         return np.asarray(found, dtype=np.float64).reshape(self.coarse.shape)
 
+    def products(self, values: Floats) -> Floats:
+        """The products of fine cells within each coarse cell, one after the other."""
+        if self.inside is None:
+            return np.asarray(values.prod(axis=self._gone))
+        there = self.inside >= 0
+        found = np.ones(int(np.prod(self.coarse.shape, dtype=np.int64)))
+        np.multiply.at(found, self.inside[there], values[there])
+        return found.reshape(self.coarse.shape)
+
     def spread(self, values: Floats) -> Floats:
         """The value of the coarse cell around each fine one; 0 where there is none."""
         if self.inside is None:

@@ -32,6 +32,7 @@ import numpy as np
 from lustrum.audit.grids import (
     EMPTY,
     HIDDEN,
+    GridAxis,
     GridNesting,
     JoinedGrids,
     PopulationGrid,
@@ -40,7 +41,7 @@ from lustrum.audit.grids import (
 )
 from lustrum.model import Channel
 from lustrum.model.arrays import Floats, Ints, Mask
-from lustrum.numeric.arithmetic import exp, log, power
+from lustrum.numeric.arithmetic import power
 
 SHAPE = 0.5
 """Shape of the gamma mixture around an expected count: at this value more than half of it lies near zero."""
@@ -95,7 +96,7 @@ def _noise(channel: Channel, small: int) -> OpenNoise:
 
 @dataclass(frozen=True)
 class _GridParts:
-    """Of each cell: the chance to be small, the logarithm of that to be at its lower end, and the mean."""
+    """Of each cell: the chance to be small, that to be at its lower end, and the mean."""
 
     small: Floats
     lowest: Floats
@@ -107,6 +108,12 @@ def _outside(parts: tuple[int, ...], span: int) -> tuple[int, int]:
     """How many categories lie outside of some codes, and all their codes."""
     out = [part for part in parts if not part & span]
     return len(out), reduce(or_, out, 0)
+
+
+@lru_cache(maxsize=4096)
+def _overlapping(parts: tuple[int, ...], span: int) -> tuple[int, ...]:
+    """The places of categories that share a code with some codes."""
+    return tuple(at for at, part in enumerate(parts) if part & span)
 
 
 @dataclass
@@ -254,11 +261,11 @@ class Holdings:
         """The mean number of small parts that one pair of grids makes certain, at most."""
         if coarse.axes == fine.axes:
             return 0.0
-        nesting = GridNesting.of(coarse, fine, self.everything)
+        nesting = GridNesting.of(self._around(coarse, fine), fine, self.everything)
         if nesting is None:
             return 0.0
-        found = self._parts(fine)
-        sums = nesting.sums(found.lowest)
+        coarse, found = nesting.coarse, self._parts(fine)
+        all_lowest = nesting.products(found.lowest)
         parts = nesting.sums(np.ones(fine.shape))
         slack = np.ones(coarse.shape)
         gone = 0.0
@@ -268,11 +275,34 @@ class Holdings:
             small = np.where(
                 np.isnan(expected), _UNKNOWN, _small(np.nan_to_num(expected), self.small)
             )
-            gone = float((small * exp(sums))[nesting.rest & (parts > 0)].sum())
+            gone = float((small * all_lowest)[nesting.rest & (parts > 0)].sum())
         # A cell that is the whole of the coarse one is the same people, and tells nothing new.
-        open_ = np.where((parts > 1) | nesting.rest, slack * exp(sums), 0.0)
-        chance = found.small * exp(-found.lowest) * nesting.spread(open_)
+        open_ = np.where((parts > 1) | nesting.rest, slack * all_lowest, 0.0)
+        chance = found.small / found.lowest * nesting.spread(open_)
         return self.noise.at_end * (float(np.minimum(chance, 1.0).sum()) + gone)
+
+    def _around(self, coarse: PopulationGrid, fine: PopulationGrid) -> PopulationGrid:
+        """The part of a coarser grid in which cells of a finer one can lie; all others tell nothing of it."""
+        picks = [
+            _overlapping(axis.parts, fine.by_name[axis.variable].span)
+            if axis.variable in fine.names
+            else tuple(range(len(axis.parts)))
+            for axis in coarse.axes
+        ]
+        if tuple(map(len, picks)) == coarse.shape or not all(picks):
+            return coarse
+        index, known = np.ix_(*picks), self._parts(coarse)
+        part = PopulationGrid(
+            tuple(
+                GridAxis(axis.variable, tuple(axis.parts[at] for at in pick))
+                for axis, pick in zip(coarse.axes, picks, strict=True)
+            ),
+            None if coarse.numbers is None else coarse.numbers[index],
+        )
+        expected = None if known.expected is None else known.expected[index]
+        parts = _GridParts(known.small[index], known.lowest[index], expected)
+        self._judged[id(part)] = part, parts
+        return part
 
     def _rest(self, nesting: GridNesting, expected: Floats | None) -> Floats:
         """How many people are expected in the part of each coarse cell that no fine cell shows."""
@@ -312,7 +342,7 @@ class Holdings:
                 # Parts that together hold so many people, and whoever is in none of them.
                 covered = np.minimum(around * share, expected)
                 empty = _empty(covered / parts)
-                lowest = power(empty + (1 - empty) * self.noise.at_end, parts)
+                lowest = _times_itself(empty + (1 - empty) * self.noise.at_end, parts)
                 best = np.fmax(best, _empty(expected - covered) * lowest)
         return best
 
@@ -342,7 +372,7 @@ class Holdings:
             )
             lowest = np.where(held == EMPTY, 1.0, np.where(shown, end, lowest))
             small = np.where(held == EMPTY, 0.0, small)
-        return _GridParts(small, log(np.maximum(lowest, 1e-12)), expected)
+        return _GridParts(small, np.maximum(lowest, 1e-12), expected)
 
     # --- What is expected of a grid, by what was shown of others
 
@@ -418,6 +448,16 @@ class Holdings:
 
 def _bits(part: int) -> list[int]:
     return [at for at in range(part.bit_length()) if part >> at & 1]
+
+
+def _times_itself(chance: Floats, times: int) -> Floats:
+    """A chance to the power of a whole number, by products alone."""
+    found = np.ones_like(chance)
+    while times:
+        if times & 1:
+            found = found * chance
+        chance, times = chance * chance, times >> 1
+    return found
 
 
 def _empty(expected: Floats) -> Floats:
