@@ -145,8 +145,8 @@ def test_what_is_odd_but_stops_no_answer_is_a_note(name: str, good: Path, tmp_pa
 
 
 def test_a_server_that_would_refuse_a_dataset_is_believed(good: Path) -> None:
-    def judge(name: str) -> None:
-        if name == "town":
+    def judge(name: str, role: str) -> None:
+        if (name, role) == ("town", "public"):
             raise DatasetError("the server refuses it")
 
     found = [f for f in examine(good, judge) if f.grade == "bad"]
