@@ -56,6 +56,7 @@ LIVE_PAGES = {
     "map": "/datasets/demo?by=area:district&by=sex&totals=on&as=map",
     "two maps": "/datasets/demo?by=area:district&by=sex&totals=on&as=map&show=row-percent&against=sex:2",
     "shaded table": "/datasets/demo?by=age:ten-year&by=employment&totals=on&heat=on",
+    "table with bars": "/datasets/demo?by=age:ten-year&by=employment&totals=on&heat=bars",
     "differences": "/datasets/demo?by=age&by=sex&where=region:1&show=difference",
     "index": "/datasets/demo?by=age&by=region&totals=on&show=index",
     "folded": "/datasets/demo?by=region&by=sex&by=employment&totals=on&pivot=region:rows&pivot=sex:rows"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lustrum.demo import description_path
-from lustrum.model import Release, TableAxis
+from lustrum.model import Category, CellStatus, Release, TableAxis
 from lustrum.server.table_view.arrange import arrange
 from lustrum.server.table_view.chart import draw
 from lustrum.server.table_view.classes import MOST_CLASSES, classed
@@ -75,6 +75,20 @@ def shaded(values: list[int], margin: int | None, drawing: str) -> dict[int, int
         found = [int(mark.look[1:]) for mark in panel.marks if mark.shape == "rect"]
     assert len(found) == len(values)
     return dict(zip(values, found, strict=True))
+
+
+def test_bars_are_as_long_as_figures_are_large_and_stand_for_no_hidden_cell_and_no_total() -> None:
+    parts = (Category("1", "1", (0,)), Category("2", "2", (1,)), Category("T", "both", (0, 1)))
+    axes = (TableAxis("a", "a", parts), TableAxis.plain("b", ["1", "2"]))
+    published = np.array([[400, -100], [0, 7], [400, -93]])
+    status = np.full(published.shape, "F")
+    status[1, 1] = CellStatus.SECONDARY.value
+    release = Release(axes, published, status, {"method": "none"})
+    rows = lay_out(release, TableView(heat="bars")).blocks[0].rows
+    found = {row.label: [cell.bar for cell in row.cells] for row in rows}
+    assert list(found.values()) == [[100, -25], [0, None], [None, None]]
+    plain = lay_out(release, TableView()).blocks[0].rows
+    assert all(cell.bar is None for row in plain for cell in row.cells)
 
 
 @pytest.mark.parametrize("drawing", ["table", "map", "chart"])

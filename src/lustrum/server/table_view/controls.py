@@ -37,6 +37,11 @@ WITHIN = {"row-percent": say("Share within each area"), "row-rate": say("Per 1,0
 
 _FORMS = (("table", say("Table")), ("chart", say("Chart")), ("map", say("Map")))
 _CLASSES = (("quantile", say("of equal number")), ("natural", say("by natural breaks")))
+_CELLS = (
+    ("off", say("Numbers alone")),
+    ("on", say("Shades by size")),
+    ("bars", say("Bars by size")),
+)
 _CHARTS = {
     "bars": say("Bars"),
     "stacked": say("Stacked bars"),
@@ -127,6 +132,8 @@ def controls(table: Arrangement, grid: Grid, page: str, mapped: str | None = Non
         _select("sort", say("Order of the rows"), _sorts(table), view.sort),
         _select("names", say("Categories as"), _NAMES, view.names),
     ]
+    if view.form == "table":
+        further.append(_select("heat", say("In the cells"), _CELLS, view.heat))
     if view.share:
         numbers = [(str(n), str(n)) for n in range(4)]
         further.append(
@@ -274,8 +281,6 @@ def _boxes(table: Arrangement) -> Iterable[Box]:
     yield Box("empty", "hide", say("Hide empty rows"), view.empty == "hide")
     if any(not axis.inner.all() for axis in table.axes):
         yield Box("margins", "off", say("Hide totals"), view.margins == "off")
-    if view.form == "table":
-        yield Box("heat", "on", say("Shade cells by their size"), view.heat == "on")
     if table.release.low is not None and table.release.high is not None:
         yield Box("bounds", "on", say("Show bounds that hold with certainty"), view.bounds == "on")
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from lustrum.formats.cell_text import WIDEST
 from lustrum.model import Category, CellStatus, Release, TableAxis
+from lustrum.model.arrays import Floats
 from lustrum.model.text import lowered, opening, say
 from lustrum.model.variable import TOTAL_CODE
 from lustrum.server.table_view.arrange import Arrangement, arrange, meaning, sort_key
@@ -59,6 +60,8 @@ class ShownCell:
     span: str = ""
     shade: int = 0
     blurred: bool = False
+    bar: int | None = None
+    """How long its bar is, in hundredths of the longest one; less than 0 for a number below 0."""
 
 
 @dataclass(frozen=True)
@@ -201,6 +204,7 @@ class _Writer:
         if table.view.bounds == "on" and figures.low is not None and figures.high is not None:
             self._ends = table.turned(figures.low), table.turned(figures.high)
         self._classes = _classes(table) if table.view.heat == "on" else None
+        self._longest = _longest(table) if table.view.heat == "bars" else 0.0
         self._blurred = None if figures.blurred is None else table.turned(figures.blurred)
         self._errors = None
         if release.errors is not None and release.grades is not None and not table.view.derived:
@@ -228,7 +232,10 @@ class _Writer:
                 if self._classes is not None and not heavy:
                     shade = self._classes.shade(units / 10**table.figures.decimals)
                 blurred = self._blurred is not None and bool(self._blurred[at])
-                cells.append(ShownCell(text, "", heavy, head.starts, span, shade, blurred))
+                bar = None
+                if self._longest and not heavy:
+                    bar = round(100 * units / 10**table.figures.decimals / self._longest)
+                cells.append(ShownCell(text, "", heavy, head.starts, span, shade, blurred, bar))
             else:
                 letter = NO_PERCENTAGE
                 if not shown[column]:
@@ -267,11 +274,20 @@ class _Writer:
         return self._spans[low, high, dropped]
 
 
+def _inner(table: Arrangement) -> Floats:
+    """The figures of all cells but totals."""
+    heavy = table.total_blocks[:, None, None] | table.total_rows[:, None] | table.total_columns
+    return np.asarray(table.values[~heavy & np.isfinite(table.values)])
+
+
 def _classes(table: Arrangement) -> Classes:
     """Shades for all cells but totals; no class is narrower than twice the margin of error."""
-    heavy = table.total_blocks[:, None, None] | table.total_rows[:, None] | table.total_columns
-    values = table.values[~heavy & np.isfinite(table.values)]
-    return classed(np.unique(values).tolist(), "quantile", table.typical_margin)
+    return classed(np.unique(_inner(table)).tolist(), "quantile", table.typical_margin)
+
+
+def _longest(table: Arrangement) -> float:
+    """The figure of the longest bar."""
+    return float(np.abs(_inner(table)).max(initial=0.0))
 
 
 def _levels(table: Arrangement) -> tuple[tuple[Head, ...], ...]:

@@ -16,7 +16,7 @@ published values::
 ``sort``      ``label``, ``value`` or a column such as ``sex:2``; a minus sign in front turns the order round
 ``fold``      a block of rows such as ``region:1``, of which only the totals are shown; once for each
 ``empty``     ``hide`` leaves out the rows that hold nothing but published zeros
-``heat``      ``on`` gives cells a shade by their size
+``heat``      ``on`` gives cells a shade by their size, ``bars`` a bar
 ``names``     ``labels``, ``codes`` or ``both``
 ``margins``   ``off`` leaves out the totals
 ``bounds``    ``on`` shows beside each figure what anybody can know of the true one
@@ -56,7 +56,7 @@ _WORDS = {
         "index",
     ),
     "empty": ("show", "hide"),
-    "heat": ("off", "on"),
+    "heat": ("off", "on", "bars"),
     "names": ("labels", "codes", "both"),
     "margins": ("on", "off"),
     "bounds": ("off", "on"),
