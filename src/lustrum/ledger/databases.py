@@ -7,6 +7,8 @@ seconds of every start, where ``sqlite3`` takes 0.03.
 
 from __future__ import annotations
 
+import errno
+import os
 import sqlite3
 import threading
 from abc import ABC, abstractmethod
@@ -30,6 +32,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 
 _PATIENCE = 20.0  # seconds that an entry waits for those of other processes
 _LOCK = 0x4C757374  # the number by which processes agree on one lock in PostgreSQL
+
+_NO_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
 
 
 class BookDatabase(ABC):
@@ -70,8 +74,11 @@ class BookDatabase(ABC):
                     self.execute("ROLLBACK")
                     raise
                 self.execute("COMMIT")
-            except self.failures:
+            except self.failures as error:
                 self.close()
+                if getattr(error, "sqlite_errorcode", None) in _NO_ROOM:
+                    no_room = f"{self.where} cannot be written: {os.strerror(errno.ENOSPC)}."
+                    raise DatasetError(no_room) from None
                 raise DatasetError(
                     f"The book of releases in {self.where} does not answer; nothing is released meanwhile."
                 ) from None
