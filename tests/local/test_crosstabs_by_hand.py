@@ -234,7 +234,7 @@ def test_keys_belong_to_the_dataset_that_a_policy_names() -> None:
 
 
 def test_a_policy_that_names_what_the_records_do_not_have_is_refused() -> None:
-    text = preset("cell-key").partition("[ledger]")[0] + "end = true\n"
+    text = preset("cell-key").partition("\n[ledger]")[0] + "\nend = true\n"
     ends = text.index("[protect]")
     weighted = text[:ends] + '[weights]\nweight = "nobody"\nclasses = ["row_0"]\n' + text[ends:]
     named = parse_policy(weighted.encode(), "it")

@@ -194,6 +194,19 @@ def test_whatever_is_sent_gives_a_well_named_reader_or_is_refused(
             assert names == [found.name] == [check_name(found.name)]
 
 
+def test_a_right_token_stands_alone(home: House) -> None:
+    tokens = Tokens(home.service.root)
+    text = tokens.add("anna", "licensed", 1)
+    right = ("Authorization", f"Bearer {text}")
+    try:
+        assert reader_of(home, [right]) == Reader("anna", "licensed")
+        for beside in (right, ("Authorization", "Basic x"), ("X-Forwarded-User", "ben")):
+            for headers in ([right, beside], [beside, right]):
+                assert reader_of(home, headers) == 401
+    finally:
+        tokens.revoke(text.split("_")[1])
+
+
 def test_a_token_is_kept_as_a_digest_and_ends(
     home: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
