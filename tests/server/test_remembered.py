@@ -372,7 +372,7 @@ def test_what_an_answer_varies_by_is_said_once(tmp_path: Path, coding: str) -> N
             with client.stream("GET", path, headers=wanted) as response:
                 raw = b"".join(response.iter_raw())
             assert response.status_code == 200
-            varies = ["Accept-Encoding", *(["Origin"] if path.startswith("/api/") else [])]
+            varies = ["Accept-Encoding", *(["Origin"] if "/api/" in path else [])]
             assert response.headers.get_list("vary", split_commas=True) == varies, path
             assert (response.headers.get("content-encoding") == "gzip") == taken, path
             assert int(response.headers["content-length"]) == len(raw)
