@@ -11,6 +11,7 @@ import errno
 import os
 import sqlite3
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -129,7 +130,16 @@ class SQLite(BookDatabase):
             self._path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
         )
         self._path.chmod(0o600)
-        connection.execute("PRAGMA journal_mode = WAL")
+        end = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+                break
+            except sqlite3.OperationalError as error:
+                # A change of the mode does not wait for others that make the same one at a first start.
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                    raise
+                time.sleep(0.01)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA cell_size_check = ON")
         return connection
