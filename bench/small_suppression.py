@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from parts.figures import Figure, record
+from parts.limited import Tell, limited
 
 from lustrum.cli.application import main as lustrum
 
@@ -67,11 +68,17 @@ class Heard(io.StringIO):
 
     on: float | None = None
 
+    def __init__(self, tell: Tell) -> None:
+        super().__init__()
+        self.tell = tell
+        self.start = time.process_time()
+
     def write(self, text: str, /) -> int:
         """Take some of it in."""
         done = super().write(text)
         if self.on is None and "The search goes on" in " ".join(self.getvalue().split()):
-            self.on = time.process_time()
+            self.on = time.process_time() - self.start
+            self.tell(self.on)
         return done
 
 
@@ -118,8 +125,8 @@ def write(table: Drawn, variables: Sequence[int], path: Path) -> None:
             rows.writerow([*where, len(inside) if table.counts else sum(inside), *more])
 
 
-def run(table: Drawn) -> dict[str, Figure]:
-    """Suppress a table by the command; a row of the report."""
+def run(table: Drawn, tell: Tell) -> None:
+    """Suppress a table by the command; tell when it goes on, and a row of the report."""
     ways = range(len(table.sizes))
     with tempfile.TemporaryDirectory() as folder:
         files = []
@@ -134,28 +141,45 @@ def run(table: Drawn) -> dict[str, Figure]:
         words = [*map(str, files), "--rule", table.rule, "--out", str(out), "--layout", str(layout)]
         before = sys.argv
         sys.argv = ["lustrum", "suppress", *words, "--kind", "counts" if table.counts else "sums"]
-        said = Heard()
-        start = time.process_time()
+        said = Heard(tell)
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
             try:
                 lustrum()
             except SystemExit as end:
                 code = end.code
-        seconds = time.process_time() - start
+        seconds = time.process_time() - said.start
         sys.argv = before
     text = " ".join(said.getvalue().split())
     found = re.search(r"([\d,]+) cells, ([\d,]+) primary, ([\d,]+) secondary", text)
     if found is None or code not in (0, None):
         raise SystemExit(f"{table.name} ended with {code}: {text[-300:]}")
     cells, primary, secondary = (int(number.replace(",", "")) for number in found.groups())
-    return {
+    row: dict[str, Figure] = {
         "table": table.name,
         "cells": cells,
         "primary": primary,
         "secondary": secondary,
         "proven": "yes" if "no pattern costs less" in text else "no",
         "CPU (s)": seconds,
-        "said after (CPU s)": None if said.on is None else said.on - start,
+        "said after (CPU s)": said.on,
+    }
+    tell(row)
+
+
+def measured(table: Drawn, minutes: int) -> dict[str, Figure]:
+    """A row of the report; a search is stopped after so many CPU minutes."""
+    heard, stopped = limited(lambda tell: run(table, tell), 60 * minutes)
+    if not stopped:
+        row: dict[str, Figure] = heard[-1]
+        return row
+    return {
+        "table": table.name,
+        "cells": None,
+        "primary": None,
+        "secondary": None,
+        "proven": f"stopped after {minutes} CPU minutes",
+        "CPU (s)": None,
+        "said after (CPU s)": heard[0] if heard else None,
     }
 
 
@@ -165,9 +189,10 @@ def main() -> None:
     parser.add_argument(
         "numbers", nargs="*", type=int, help="numbers of tables; all if none is given"
     )
+    parser.add_argument("--minutes", type=int, default=30, help="CPU minutes that stop a case")
     given = parser.parse_args()
     for number in given.numbers or range(1, len(TABLES) + 1):
-        record("Small tables by default", run(TABLES[number - 1]), "small_suppression")
+        record("Small tables by default", measured(TABLES[number - 1], given.minutes))
 
 
 if __name__ == "__main__":

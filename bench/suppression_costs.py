@@ -20,9 +20,11 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from parts.figures import record
+from parts.figures import Figure, record
+from parts.limited import Tell, limited
 
 from lustrum.model import InputError, Table
 from lustrum.protect.suppression import Pattern, Suppression, suppress
@@ -86,6 +88,7 @@ def main() -> None:
     parser.add_argument("--work", type=int)
     parser.add_argument("--only", choices=("sums", "counts"), help="one kind of table")
     parser.add_argument("--against", default="", help="attackers whose name holds this")
+    parser.add_argument("--minutes", type=int, default=30, help="CPU minutes that stop a case")
     given = parser.parse_args()
     if given.folder is None:
         print("Skipped: this bench needs a folder of tables; give one: make bench DATA=folder")
@@ -100,29 +103,42 @@ def main() -> None:
             for words, search in made(table, **how):
                 if given.against not in words:
                     continue
-                start = time.process_time()
-                try:
-                    found = search()
-                except InputError as refusal:
-                    print(f"{name}, {words}: refused: {refusal}", flush=True)
-                    continue
-                seconds = time.process_time() - start
-                hidden = found.secondary.reshape(table.shape)
                 limit = "" if given.work is None else f", --work {given.work}"
-                record(
-                    "What knowing more costs",
-                    {
-                        "table": f"{name}, {kind}{limit}",
-                        "protected against": words,
-                        "cells": table.values.size,
-                        "primary": int(found.primary.sum()),
-                        "secondary": int(hidden.sum()),
-                        "suppressed value": int(table.values[hidden].sum()),
-                        "proven at least": found.lower_bound,
-                        "safe": "yes" if found.safe else f"all but {len(found.unprotectable)}",
-                        "CPU (s)": seconds,
-                    },
-                )
+                row = {"table": f"{name}, {kind}{limit}", "protected against": words}
+
+                def measured(tell: Tell, search: Callable[[], Pattern] = search) -> None:
+                    start = time.process_time()
+                    try:
+                        tell(search())
+                    except InputError as refusal:
+                        tell(str(refusal))
+                    tell(time.process_time() - start)
+
+                heard, stopped = limited(measured, 60 * given.minutes)
+                found = None if stopped else heard[0]
+                if isinstance(found, str):
+                    print(f"{name}, {words}: refused: {found}", flush=True)
+                    continue
+                record("What knowing more costs", {**row, **figures(table, found, heard, given)})
+
+
+def figures(
+    table: Table, found: Pattern | None, heard: list[Any], given: argparse.Namespace
+) -> dict[str, Figure]:
+    """What a pattern costs, or that the search was stopped."""
+    cells: dict[str, Figure] = {"cells": table.values.size}
+    if found is None:
+        return {**cells, "safe": f"stopped after {given.minutes} CPU minutes"}
+    hidden = found.secondary.reshape(table.shape)
+    return {
+        **cells,
+        "primary": int(found.primary.sum()),
+        "secondary": int(hidden.sum()),
+        "suppressed value": int(table.values[hidden].sum()),
+        "proven at least": found.lower_bound,
+        "safe": "yes" if found.safe else f"all but {len(found.unprotectable)}",
+        "CPU (s)": heard[-1],
+    }
 
 
 if __name__ == "__main__":
