@@ -179,7 +179,7 @@ def test_the_form_of_a_view_sends_the_question_and_the_view(client: TestClient) 
     ticked = [(a["name"], a["value"]) for a in read.all("input") if "checked" in a]
     assert ticked == [("empty", "hide")]
     names = [a["name"] for a in read.all("select")]
-    assert names == ["show", "pivot", "pivot", "sort", "names", "decimals"]
+    assert names == ["show", "pivot", "pivot", "sort", "names", "heat", "decimals"]
     pairs = [*hidden, *ticked, ("pivot", "age:rows"), ("pivot", "sex:layers"), ("sort", "")]
     assert client.get(form["action"], params=pairs).status_code == 200
 
