@@ -170,7 +170,7 @@ def postgres() -> Iterator[Postgres]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-_SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Java for less than a minute: what its best compiler costs would not come back."""
 
 
@@ -189,9 +189,9 @@ class Spark:
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.memory": "512m",
-            "spark.driver.extraJavaOptions": _SHORT_LIVED,
+            "spark.driver.extraJavaOptions": SHORT_LIVED,
             "spark.executor.memory": "512m",
-            "spark.executor.extraJavaOptions": _SHORT_LIVED,
+            "spark.executor.extraJavaOptions": SHORT_LIVED,
             "spark.sql.adaptive.enabled": "false",
             "spark.sql.codegen.wholeStage": "false",
             "spark.sql.shuffle.partitions": "2",
@@ -224,7 +224,7 @@ def spark() -> Iterator[Spark]:
         "SPARK_HOME": str(home),
         "SPARK_NO_DAEMONIZE": "1",
         "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": _SHORT_LIVED,
+        "SPARK_DAEMON_JAVA_OPTS": SHORT_LIVED,
         "SPARK_LOCAL_DIRS": str(folder),
     }
     started: list[Any] = []
