@@ -9,15 +9,33 @@ import numpy as np
 
 from lustrum.model import Category, Dataset, Table, TableAxis
 
-__all__ = ["described", "summed", "with_total", "with_totals"]
+__all__ = ["described", "hierarchy", "summed", "with_total", "with_totals"]
 
 
 def described(
-    name: str, codes: Mapping[str, Sequence[str]], /, *, head: Mapping[str, Any] = {}, **more: Any
+    name: str, variables: Mapping[str, Any], /, *, head: Mapping[str, Any] = {}, **more: Any
 ) -> Dataset:
-    """A dataset of variables with these codes; ``head`` and ``more`` are further words of its description."""
-    variables = [{"name": one, "codes": list(own)} for one, own in codes.items()]
-    return Dataset.from_mapping({"dataset": {"name": name, **head}, "variables": variables, **more})
+    """A dataset of variables by their codes, or all their words; ``head`` and ``more`` are further words."""
+    words = [own if isinstance(own, Mapping) else {"codes": own} for own in variables.values()]
+    listed = [
+        {"name": name, **own, "codes": list(own["codes"])}
+        for name, own in zip(variables, words, strict=True)
+    ]
+    return Dataset.from_mapping({"dataset": {"name": name, **head}, "variables": listed, **more})
+
+
+def hierarchy(name: str, levels: Mapping[str, Mapping[str, Sequence[str]]]) -> dict[str, Any]:
+    """A hierarchy by its levels, each of which has the members of its groups."""
+    return {
+        "name": name,
+        "levels": [
+            {
+                "name": level,
+                "groups": [{"code": code, "members": list(own)} for code, own in groups.items()],
+            }
+            for level, groups in levels.items()
+        ],
+    }
 
 
 def with_total(name: str, size: int) -> TableAxis:

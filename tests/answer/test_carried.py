@@ -20,20 +20,16 @@ from lustrum.protect.magnitudes.report import PublicFactors
 from lustrum.public.noise import FactorNoise
 from lustrum.public.numbers import Graded, Views
 from lustrum.survey import Estimates
+from small import described
 
-DATASET = Dataset.from_mapping(
-    {
-        "dataset": {"name": "d"},
-        "variables": [
-            {"name": "a", "label": "A", "codes": ["1", "2", "3"]},
-            {"name": "b", "label": "B", "codes": ["x", "y"]},
-        ],
-        "measures": [
-            {"name": "m", "label": "M", "unit": "euro"},
-            {"name": "n", "label": "N", "unit": "euro"},
-        ],
-        "weights": [{"name": "w", "label": "W"}],
-    }
+DATASET = described(
+    "d",
+    {"a": {"codes": "123", "label": "A"}, "b": {"codes": "xy", "label": "B"}},
+    measures=[
+        {"name": "m", "label": "M", "unit": "euro"},
+        {"name": "n", "label": "N", "unit": "euro"},
+    ],
+    weights=[{"name": "w", "label": "W"}],
 )
 FACTORS = PublicFactors(
     {"method": "protected-magnitudes", "p": 5.0},

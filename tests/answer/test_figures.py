@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lustrum.answer.figures import expected_figures, possible_tables
-from lustrum.answer.figures.counts import _canonical
+from lustrum.answer.figures.counts import _canonical  # figures are remembered by this form
 from lustrum.model import Category, Release, Table, TableAxis
 from lustrum.policy import Policy
 from lustrum.protect import RandomRounding, RoundingChannel

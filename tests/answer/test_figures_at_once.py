@@ -11,6 +11,8 @@ import pytest
 
 from lustrum.answer.figures import counts as counts_module
 from lustrum.answer.figures import expected_figures, possible_tables
+
+# The quick way beside the plain one.
 from lustrum.answer.figures.counts import Figures, _canonical, _one_by_one, _possible_values
 from lustrum.model import (
     Axis,

@@ -33,16 +33,15 @@ from lustrum.model import (
 from lustrum.policy import Audit, Policy
 from lustrum.public.numbers import CannotProtectError, Views
 from lustrum.runtime.stop import Stopped, reporting_progress, stopping
+from small import described
 
-DATASET = Dataset.from_mapping(
+DATASET = described(
+    "d",
     {
-        "dataset": {"name": "d"},
-        "variables": [
-            {"name": "a", "label": "A", "codes": ["1", "2", "3", "4"]},
-            {"name": "b", "label": "B", "codes": ["x", "y"]},
-            {"name": "c", "label": "C", "codes": ["p", "q"]},
-        ],
-    }
+        "a": {"codes": "1234", "label": "A"},
+        "b": {"codes": "xy", "label": "B"},
+        "c": {"codes": "pq", "label": "C"},
+    },
 )
 
 
@@ -277,27 +276,24 @@ GROUPS = [
     {"code": "lo", "label": "Low", "members": ["1", "2"]},
     {"code": "hi", "label": "High", "members": ["3", "4"]},
 ]
-RICH = Dataset.from_mapping(
+RICH = described(
+    "d",
     {
-        "dataset": {"name": "d"},
-        "variables": [
-            {
-                "name": "a",
-                "label": "A",
-                "codes": ["1", "2", "3", "4"],
-                "hierarchies": [
-                    {
-                        "name": "h",
-                        "levels": [{"name": "wide", "label": "Wide", "groups": GROUPS}],
-                    }
-                ],
-            },
-            {"name": "year", "label": "Year", "codes": ["1", "2"]},
-            {"name": "age", "label": "Age", "codes": ["y", "o"], "edges": [0, 10, 20]},
-        ],
-        "measures": [{"name": "m", "label": "M", "unit": "euro"}],
-        "weights": [{"name": "w", "label": "W"}],
-    }
+        "a": {
+            "codes": "1234",
+            "label": "A",
+            "hierarchies": [
+                {
+                    "name": "h",
+                    "levels": [{"name": "wide", "label": "Wide", "groups": GROUPS}],
+                }
+            ],
+        },
+        "year": {"codes": "12", "label": "Year"},
+        "age": {"codes": "yo", "label": "Age", "edges": [0, 10, 20]},
+    },
+    measures=[{"name": "m", "label": "M", "unit": "euro"}],
+    weights=[{"name": "w", "label": "W"}],
 )
 
 
@@ -418,17 +414,8 @@ def test_each_coarser_level_is_tried_until_one_passes_or_fails_for_good() -> Non
     pairs = [{"code": f"p{i}", "members": codes[2 * i : 2 * i + 2]} for i in range(4)]
     halves = [{"code": f"h{i}", "members": codes[4 * i : 4 * i + 4]} for i in range(2)]
     levels = [{"name": "halves", "groups": halves}, {"name": "pairs", "groups": pairs}]
-    deep = Dataset.from_mapping(
-        {
-            "dataset": {"name": "d"},
-            "variables": [
-                {
-                    "name": "a",
-                    "codes": codes,
-                    "hierarchies": [{"name": "h", "levels": levels[::-1]}],
-                }
-            ],
-        }
+    deep = described(
+        "d", {"a": {"codes": codes, "hierarchies": [{"name": "h", "levels": levels[::-1]}]}}
     )
 
     @dataclass

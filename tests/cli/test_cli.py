@@ -20,10 +20,12 @@ import pytest
 
 from browsing import axe_complaints, context_of
 from lustrum.cli import main
-from lustrum.demo.setup import prepare
+from lustrum.demo import description_path, people
+from lustrum.demo.setup import copy_policy
 from lustrum.protect.population.public import SEARCH
+from lustrum.publish.bundles.make import make_bundle
 from lustrum.readers.layout import read_layout
-from lustrum.tabulate import Store
+from lustrum.tabulate import FrameSource, Store, ingest, read_description
 
 DESCRIPTION = """
 [dataset]
@@ -74,8 +76,13 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo's census alone, as ``lustrum demo`` makes it."""
     root = tmp_path_factory.mktemp("data")
-    prepare(root, persons=4_000)
+    store, policy = Store(root), root / "policies" / "demo.toml"
+    description = read_description(description_path("demo"))
+    ingest(FrameSource(people(4_000)), description, store)
+    copy_policy("demo", root)
+    make_bundle(store, "demo", policy, root / "bundles" / "demo", folder=root / "reports" / "demo")
     return root
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lustrum.formats.jsonstat import dataset
-from lustrum.formats.px import _distinct
+from lustrum.formats.px import _distinct  # PX gives texts that are alike a number
 from lustrum.model import Category, InputError, Release, TableAxis
 from lustrum.model.plugins import load
 from lustrum.readers.container import read_container

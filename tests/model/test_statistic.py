@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lustrum.model import (
-    Dataset,
     DescriptionError,
     Quantity,
     QueryError,
@@ -16,29 +15,23 @@ from lustrum.model import (
     describe_statistics,
 )
 from lustrum.model.statistic import Period
+from small import described
 
-FIRMS = Dataset.from_mapping(
+FIRMS = described(
+    "firms",
     {
-        "dataset": {"name": "firms", "unit": "firm", "units": "firms"},
-        "variables": [
-            {"name": "region", "label": "Region", "codes": ["1", "2"]},
-            {"name": "size", "label": "Size", "codes": ["s", "l"]},
-            {"name": "year", "label": "Year", "codes": ["2023", "2024"]},
-            {
-                "name": "age",
-                "label": "Age",
-                "codes": ["y", "o"],
-                "edges": [0, 10],
-                "unit": "years",
-            },
-        ],
-        "measures": [
-            {"name": "turnover", "label": "Turnover", "unit": "euro", "decimals": 2},
-            {"name": "turnover_before", "label": "Turnover a year before", "unit": "euro"},
-            {"name": "employees", "label": "Employees", "unit": "people"},
-        ],
-        "weights": [{"name": "w", "label": "Weight", "decimals": 2}],
-    }
+        "region": {"codes": "12", "label": "Region"},
+        "size": {"codes": "sl", "label": "Size"},
+        "year": {"codes": ["2023", "2024"], "label": "Year"},
+        "age": {"codes": "yo", "label": "Age", "edges": [0, 10], "unit": "years"},
+    },
+    head={"unit": "firm", "units": "firms"},
+    measures=[
+        {"name": "turnover", "label": "Turnover", "unit": "euro", "decimals": 2},
+        {"name": "turnover_before", "label": "Turnover a year before", "unit": "euro"},
+        {"name": "employees", "label": "Employees", "unit": "people"},
+    ],
+    weights=[{"name": "w", "label": "Weight", "decimals": 2}],
 )
 
 
@@ -230,10 +223,5 @@ def test_every_mistake_is_one_sentence(
 )
 def test_edges_that_are_no_classes_are_one_sentence(edges: object) -> None:
     with pytest.raises(DescriptionError) as caught:
-        Dataset.from_mapping(
-            {
-                "dataset": {"name": "firms"},
-                "variables": [{"name": "age", "codes": ["y", "o"], "edges": edges}],
-            }
-        )
+        described("firms", {"age": {"codes": "yo", "edges": edges}})
     assert "edge" in str(caught.value)

@@ -6,6 +6,7 @@ import pickle
 
 import pytest
 
+# One text there and back; an archive holds hundreds of them.
 from lustrum.answer.archive import _said, _text
 from lustrum.model import Dataset, DescriptionError
 from lustrum.model.query import in_words

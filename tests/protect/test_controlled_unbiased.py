@@ -13,6 +13,8 @@ from scipy import stats
 from examples import examples
 from lustrum.model import InputError
 from lustrum.protect.rounding.cells import RoundingChannel
+
+# One walk by given words.
 from lustrum.protect.rounding.controlled.method import _walk, unbiased_rounding
 from lustrum.protect.rounding.controlled.two_way import CirculationLayout
 from protect.plain_unbiased import decision_of_word, round_by_decisions

@@ -12,7 +12,7 @@ from lustrum.model import InputError, Table
 from lustrum.model.parameters import parameters_of, spec_from_words
 from lustrum.model.plugins import load, names
 from lustrum.protect.abilities import abilities_of
-from lustrum.testing import _changes_what_it_states
+from lustrum.testing import _changes_what_it_states  # one contract alone, on methods that break it
 
 METHODS = [
     name for name in names("lustrum.methods")

@@ -16,6 +16,8 @@ from examples import examples
 from lustrum.model import InputError, MatrixChannel
 from lustrum.protect import RoundingChannel
 from lustrum.protect.perturbation import PerturbationDesign, differencing_risk
+
+# The solver alone, against a second one.
 from lustrum.protect.perturbation.design import _program, design
 
 # Four perturbation tables made with the R package ptable by the national statistical institutes of the

@@ -10,32 +10,21 @@ import pytest
 from hypothesis import given
 from scipy import stats
 
-from lustrum.model import Dataset, InputError, Records, Table, TableQuery
+from lustrum.model import InputError, Records, Table, TableQuery
 from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.perturbation.invariant import invariant
 from lustrum.protect.post_randomisation import PostRandomisation, estimate
 from lustrum.tabulate import RecordsEngine
+from small import described, hierarchy
 
-PEOPLE = Dataset.from_mapping(
+PEOPLE = described(
+    "people",
     {
-        "dataset": {"name": "people", "record_id": "person"},
-        "variables": [
-            {"name": "sex", "codes": ["m", "f"]},
-            {
-                "name": "job",
-                "codes": ["a", "b", "c", "d"],
-                "hierarchies": [
-                    {
-                        "name": "broad",
-                        "levels": [
-                            {"name": "broad", "groups": [{"code": "X", "members": ["a", "b", "c"]}]}
-                        ],
-                    }
-                ],
-            },
-            {"name": "area", "codes": ["1", "2", "3"]},
-        ],
-    }
+        "sex": "mf",
+        "job": {"codes": "abcd", "hierarchies": [hierarchy("broad", {"broad": {"X": "abc"}})]},
+        "area": "123",
+    },
+    head={"record_id": "person"},
 )
 MATRIX = (
     (0.7, 0.2, 0.1, 0.0),

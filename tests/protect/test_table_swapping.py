@@ -16,6 +16,8 @@ from scipy import stats
 from lustrum.model import InputError, Table
 from lustrum.model.hierarchy import Category
 from lustrum.model.table import TableAxis
+
+# The compiled walk takes strides.
 from lustrum.protect.swapping.tables import TableSwapping, _strides, swap_table, walk
 from lustrum.protect.totals.inner_table import InnerTable
 

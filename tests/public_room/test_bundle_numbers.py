@@ -34,27 +34,23 @@ Cell = tuple[int, int, int]
 SIZES = (4, 2, 3)
 NAMES = ("area", "sex", "job")
 HALVES = [{"code": "N", "members": ["n1", "n2"]}, {"code": "S", "members": ["s1", "s2"]}]
-DATASET = Dataset.from_mapping(
+DATASET = described(
+    "town",
     {
-        "dataset": {"name": "town", "units": "people"},
-        "variables": [
-            {
-                "name": "area",
-                "label": "Area",
-                "codes": ["n1", "n2", "s1", "s2"],
-                "hierarchies": [{"name": "place", "levels": [{"name": "half", "groups": HALVES}]}],
-            },
-            {"name": "sex", "label": "Sex", "codes": ["f", "m"]},
-            {"name": "job", "label": "Job", "codes": ["a", "b", "c"]},
-        ],
-        "measures": [
-            {"name": "pay", "unit": "euro", "decimals": 2},
-            {"name": "gain", "unit": "euro"},
-        ],
-        "structural_zeros": [
-            {"reason": "No job c in n1.", "where": {"area": ["n1"], "job": ["c"]}}
-        ],
-    }
+        "area": {
+            "codes": ["n1", "n2", "s1", "s2"],
+            "label": "Area",
+            "hierarchies": [{"name": "place", "levels": [{"name": "half", "groups": HALVES}]}],
+        },
+        "sex": {"codes": "fm", "label": "Sex"},
+        "job": {"codes": "abc", "label": "Job"},
+    },
+    head={"units": "people"},
+    measures=[
+        {"name": "pay", "unit": "euro", "decimals": 2},
+        {"name": "gain", "unit": "euro"},
+    ],
+    structural_zeros=[{"reason": "No job c in n1.", "where": {"area": ["n1"], "job": ["c"]}}],
 )
 EVERY: list[Cell] = list(product(*(range(n) for n in SIZES)))  # type: ignore[arg-type]
 POSSIBLE = {cell for cell in EVERY if not (cell[0] == 0 and cell[2] == 2)}

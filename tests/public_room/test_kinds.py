@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from examples import examples
 from lustrum.answer.figures.counts import expected_figures
-from lustrum.model import Axis, Dataset, Filter, Group, TableQuery
+from lustrum.model import Axis, Filter, Group, TableQuery
 from lustrum.model.finest import FinestCells
 from lustrum.policy import Policy
 from lustrum.protect.population.method import ProtectedPopulation
@@ -17,40 +17,28 @@ from lustrum.protect.population.public import PublicReport
 from lustrum.public.bundle.files import Bundle
 from lustrum.public.bundle.numbers import BundleNumbers
 from lustrum.risk import EntropyRisk
+from small import described, hierarchy
 
 AREAS = [f"a{n}" for n in range(6)]
-DATASET = Dataset.from_mapping(
+DATASET = described(
+    "land",
     {
-        "dataset": {"name": "land"},
-        "variables": [
-            {"name": "region", "codes": ["N", "S"]},
-            {
-                "name": "area",
-                "codes": AREAS,
-                "hierarchies": [
-                    {
-                        "name": "places",
-                        "levels": [
-                            {
-                                "name": "district",
-                                "groups": [
-                                    {"code": "d1", "members": AREAS[:2]},
-                                    {"code": "d2", "members": AREAS[2:4]},
-                                    {"code": "d3", "members": AREAS[4:]},
-                                ],
-                            }
-                        ],
-                    }
-                ],
-            },
-            {"name": "sex", "codes": ["f", "m"]},
-            {"name": "age", "codes": ["0", "1", "2", "3"]},
-        ],
-        "structural_zeros": [
-            {"reason": "North.", "where": {"region": ["S"], "area": AREAS[:4]}},
-            {"reason": "South.", "where": {"region": ["N"], "area": AREAS[4:]}},
-        ],
-    }
+        "region": "NS",
+        "area": {
+            "codes": AREAS,
+            "hierarchies": [
+                hierarchy(
+                    "places", {"district": {"d1": AREAS[:2], "d2": AREAS[2:4], "d3": AREAS[4:]}}
+                )
+            ],
+        },
+        "sex": "fm",
+        "age": "0123",
+    },
+    structural_zeros=[
+        {"reason": "North.", "where": {"region": ["S"], "area": AREAS[:4]}},
+        {"reason": "South.", "where": {"region": ["N"], "area": AREAS[4:]}},
+    ],
 )
 POLICY = Policy.model_validate(
     {"before": [{"method": "protected-population"}], "protect": {"method": "none"}}

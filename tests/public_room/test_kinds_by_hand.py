@@ -19,44 +19,30 @@ from lustrum.policy.presets import preset
 from lustrum.policy.read import parse_policy
 from lustrum.public.bundle.agreement import protection_digest
 from lustrum.public.bundle.kinds import Kind, Kinds
+
+# Whether a sample is measured at all.
 from lustrum.public.bundle.weighted import _are_apart, sample_risk
 from lustrum.public.noise import KeyedNoise
 from lustrum.public.numbers import Described, KeyedNumbers, keyed_noise
 from lustrum.risk import R1, R2, estimate_risk
-from small import described
+from small import described, hierarchy
 
 AREAS = ["a", "b", "c", "d"]
-LAND = Dataset.from_mapping(
+LAND = described(
+    "land",
     {
-        "dataset": {"name": "land"},
-        "variables": [
-            {"name": "region", "codes": ["N", "S"]},
-            {
-                "name": "area",
-                "codes": AREAS,
-                "hierarchies": [
-                    {
-                        "name": "h",
-                        "levels": [
-                            {
-                                "name": "coast",
-                                "groups": [
-                                    {"code": "sea", "members": ["a", "d"]},
-                                    {"code": "land", "members": ["b", "c"]},
-                                ],
-                            }
-                        ],
-                    }
-                ],
-            },
-            {"name": "age", "codes": ["0", "1", "2"]},
-            {"name": "land", "codes": ["only"]},
-        ],
-        "structural_zeros": [
-            {"reason": "North.", "where": {"region": ["S"], "area": ["a"]}},
-            {"reason": "South.", "where": {"region": ["N"], "area": ["b", "c", "d"]}},
-        ],
-    }
+        "region": "NS",
+        "area": {
+            "codes": AREAS,
+            "hierarchies": [hierarchy("h", {"coast": {"sea": "ad", "land": "bc"}})],
+        },
+        "age": "012",
+        "land": ["only"],
+    },
+    structural_zeros=[
+        {"reason": "North.", "where": {"region": ["S"], "area": ["a"]}},
+        {"reason": "South.", "where": {"region": ["N"], "area": ["b", "c", "d"]}},
+    ],
 )
 # Of each root the codes of every other variable, and the groups that published tables have.
 REGION_OF = [0, 1, 1, 1]

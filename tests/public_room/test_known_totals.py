@@ -8,10 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lustrum.model import Axis, Dataset, Filter, Group, TableQuery
+from lustrum.model import Axis, Filter, Group, TableQuery
 from lustrum.public.bundle import BundleNumbers, read_bundle
 from lustrum.publish.bundles.make import make_bundle
 from lustrum.tabulate import FrameSource, Secret, Store, ingest
+from small import described, hierarchy
 
 POLICY = """dataset = "town"
 [rules]
@@ -28,32 +29,16 @@ method = "none"
 end = true
 """
 CODES = {"area": ["n1", "n2", "s1", "s2"], "sex": ["f", "m"], "job": ["a", "b", "c"]}
-DESCRIBED = Dataset.from_mapping(
+DESCRIBED = described(
+    "town",
     {
-        "dataset": {"name": "town"},
-        "variables": [
-            {
-                "name": "area",
-                "codes": CODES["area"],
-                "hierarchies": [
-                    {
-                        "name": "place",
-                        "levels": [
-                            {
-                                "name": "half",
-                                "groups": [
-                                    {"code": "N", "members": ["n1", "n2"]},
-                                    {"code": "S", "members": ["s1", "s2"]},
-                                ],
-                            }
-                        ],
-                    }
-                ],
-            },
-            {"name": "sex", "codes": CODES["sex"]},
-            {"name": "job", "codes": CODES["job"]},
-        ],
-    }
+        "area": {
+            "codes": CODES["area"],
+            "hierarchies": [hierarchy("place", {"half": {"N": ["n1", "n2"], "S": ["s1", "s2"]}})],
+        },
+        "sex": CODES["sex"],
+        "job": CODES["job"],
+    },
 )
 
 

@@ -20,6 +20,8 @@ from lustrum.policy import Policy
 from lustrum.protect.population.agency import Coverage
 from lustrum.protect.population.readers import KnownTotals
 from lustrum.protect.population.support import Support
+
+# Each part of a report against counting: a whole report needs a release and takes seconds.
 from lustrum.publish.report.findings import (
     Findings,
     _before_and_after,

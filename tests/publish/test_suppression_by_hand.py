@@ -22,7 +22,7 @@ from lustrum.publish.suppression import files as files_module
 from lustrum.publish.suppression.files import (
     SuppressFiles,
     WrittenTable,
-    _enough,
+    _enough,  # ranges that no pattern of ours leaves
     drafts,
     publish_drafts,
     write_files,

@@ -21,7 +21,7 @@ from lustrum.local import local_service
 from lustrum.server import Settings, create_app
 from lustrum.server.http.errors import ProblemError
 from lustrum.server.http.languages import ENGLISH, languages
-from lustrum.server.run import _bound
+from lustrum.server.run import _bound  # a port that is known before the server starts
 from lustrum.server.service.jobs import Jobs
 from lustrum.server.service.questions import Gate
 from waiting import LONG, until

@@ -12,7 +12,7 @@ from lustrum.model import InputError, TableAxis
 from lustrum.numeric.structure import Relations, Structure, complete_relations
 from lustrum.numeric.structure.families import Family
 from lustrum.numeric.structure.incidence import (  # both ways to it
-    _null_space,
+    _null_space,  # compiled, beside its plain twin
     _null_space_by_fractions,
 )
 from lustrum.numeric.structure.ragged import Lists

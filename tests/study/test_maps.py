@@ -15,7 +15,7 @@ from lustrum.study import Line
 from lustrum.study.figures import components_figure, map_figure, tables_figure
 from lustrum.study.maps import (
     RegionSwapping,
-    _by,
+    _by,  # claims are read from this form
     _figures,
     _map_of_2001,
     beyond_claims,

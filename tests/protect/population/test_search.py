@@ -33,7 +33,7 @@ from lustrum.protect.population.search.run import (
     SearchedPopulation,
     SearchProblem,
     SearchState,
-    _errors,
+    _errors,  # against a plain count of every table
     _laid_out,
     search,
 )

@@ -15,6 +15,8 @@ from lustrum.model.variable import FRAME_ROOM
 from lustrum.protect.population.public import coarse_error, coarse_share
 from lustrum.protect.weighted.classes import classes_of, weight_classes
 from lustrum.protect.weighted.means import class_noise, filled_means, limited_weights, shared_values
+
+# The plain survey draws by the same keys.
 from lustrum.protect.weighted.method import ProtectedSurvey, _derived
 from lustrum.protect.weighted.replicates import GivenReplicates, unit_factors, variance_units
 from lustrum.protect.weighted.respondents import SurveyRecords

@@ -18,6 +18,8 @@ from lustrum.publish.programme import protect as protect_module
 from lustrum.publish.programme import suppress as suppress_module
 from lustrum.publish.programme.audit import audit_moves, audit_ranges
 from lustrum.publish.programme.judge import judge
+
+# Chance, attackers and the problem before anything is solved: what a pattern shows does not tell them apart.
 from lustrum.publish.programme.protect import _chance, method_of, protect_system
 from lustrum.publish.programme.suppress import _joint_views, _problem
 from lustrum.publish.programme.system import systems_of

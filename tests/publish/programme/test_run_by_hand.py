@@ -22,6 +22,8 @@ from lustrum.publish.programme import run as run_module
 from lustrum.publish.programme.audit import audit_ranges
 from lustrum.publish.programme.protect import protect_system
 from lustrum.publish.programme.read import parse_programme
+
+# Of the last period one table alone; a run of both periods takes seconds.
 from lustrum.publish.programme.run import (
     _hidden_before,
     _previous,

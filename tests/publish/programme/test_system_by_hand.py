@@ -21,6 +21,8 @@ from lustrum.publish.programme.audit import (
     public_knowledge,
     spans_of,
 )
+
+# The problem before cells are left out of it, and releases that hide any places.
 from lustrum.publish.programme.suppress import _problem, _release, without_cube
 from lustrum.publish.programme.system import named_cells
 from publish.programme.tiny import BY_BOTH, FIRMS, PAY, PERCENT, added_up, judged, systems, table

@@ -16,6 +16,8 @@ from lustrum.protect.suppression.check import audit_pattern
 from lustrum.publish.programme.judge import judge
 from lustrum.publish.programme.protect import method_of
 from lustrum.publish.programme.read import bound_to, parse_programme
+
+# The problem before cells are left out of it.
 from lustrum.publish.programme.suppress import _problem, pattern_of_tables, without_cube
 from lustrum.publish.programme.system import ProgrammeSystem, open_records, systems_of
 from lustrum.sensitivity.rule import ranks_of
