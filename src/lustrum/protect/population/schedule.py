@@ -31,7 +31,7 @@ _WALL = 50_000
 _END, _END_SHARE, _END_WALK = 16, 1 / 16, 400
 """How many more sweeps there are at most until no error is large, each over about this share of all cells at
 most, and how many moves a walk makes for those that are left."""
-_SHARED_SWEEPS, _SHARED_WEIGHT = 2, 4
+_SHARED_SWEEPS, _SHARED_WEIGHT = 2, 8
 """How many sweeps a block makes in a turn for tables that it shares, and how much an error in them costs beside
 one in its own."""
 _FINE = 64

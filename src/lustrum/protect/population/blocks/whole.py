@@ -50,7 +50,7 @@ from lustrum.runtime.stop import one_part, report_progress, still_working
 
 _PATIENCE = 0.2
 """After so many seconds of waiting for another process somebody may stop the work."""
-_TURNS, _ROUNDS = 2, 3
+_TURNS, _ROUNDS = 3, 3
 """How many turns every block has in the last pass, and how many more there are at most for large errors."""
 
 
