@@ -24,6 +24,7 @@ from lustrum.model import InputError, Release, TableAxis
 from lustrum.readers.container import clean_file, read_container
 from lustrum.readers.judge import judge, open_file
 from lustrum.readers.layout import layout_of_text
+from lustrum.readers.propose import propose
 
 ROLES = """kind = "counts"
 [symbols]
@@ -93,6 +94,18 @@ def _hidden_sheet(book: Any) -> None:
     book["more"].sheet_state = "veryHidden"
 
 
+def _colours(book: Any) -> None:
+    for cell, colour in (("B3", "FFAA4100"), ("B4", "FF000900")):
+        book.active[cell].fill = PatternFill("solid", fgColor=colour)
+
+
+def _scenario(book: Any) -> None:
+    from openpyxl.worksheet.scenario import InputCells, Scenario, ScenarioList
+
+    cell = InputCells(r="B3", val="41")
+    book.active.scenarios = ScenarioList(scenario=[Scenario(name="north", inputCells=[cell])])
+
+
 def _chart(book: Any) -> None:
     from openpyxl.chart import BarChart, Reference
 
@@ -113,6 +126,10 @@ def _chart(book: Any) -> None:
         _hidden_row,
         _hidden_sheet,
         _chart,
+        _colours,
+        _scenario,
+        _set("B3", "hyperlink", "https://example.org/41"),
+        lambda book: setattr(book.properties, "creator", "north is 41"),
         lambda book: book.defined_names.add(DefinedName("north", attr_text="41")),
         lambda book: setattr(book.properties, "description", "north is 41"),
         lambda book: setattr(book.active.oddFooter.center, "text", "north is 41"),
@@ -183,6 +200,40 @@ def test_a_text_that_no_cell_uses_is_named(tmp_path: Path) -> None:
     assert code(path) == 4
 
 
+@pytest.mark.parametrize("fault", ["twice", "comment", "behind", "before", "xml"])
+def test_every_byte_of_a_workbook_belongs_to_one_part(tmp_path: Path, fault: str) -> None:
+    path = workbook(tmp_path / "t.xlsx")
+    with zipfile.ZipFile(path) as parts:
+        held = {name: parts.read(name) for name in parts.namelist()}
+    sheet = "xl/worksheets/sheet1.xml"
+    if fault == "xml":
+        held[sheet] = held[sheet].replace(b"<sheetData>", b"<!-- 41 --><sheetData>")
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as parts:
+        for name, content in held.items():
+            parts.writestr(name, content)
+        if fault == "twice":
+            with pytest.warns(UserWarning, match="Duplicate"):
+                parts.writestr(sheet, held[sheet])
+        if fault == "comment":
+            parts.comment = b"41"
+    whole = buffer.getvalue()
+    path.write_bytes({"behind": whole + b"41", "before": b"41" + whole}.get(fault, whole))
+    assert read_container(path).unread
+    assert code(path) == 4
+    clean_file(path, tmp_path / "clean.xlsx")
+    assert read_container(tmp_path / "clean.xlsx").unread == ()
+
+
+def test_bands_of_colour_tell_nothing_of_hidden_cells(tmp_path: Path) -> None:
+    def bands(book: Any) -> None:
+        for number in (3, 5):
+            for cell in book.active[number]:
+                cell.fill = PatternFill("solid", fgColor="FFDDDDDD")
+
+    assert read_container(workbook(tmp_path / "t.xlsx", bands)).unread == ()
+
+
 def test_statistics_and_metadata_of_parquet_are_looked_at(tmp_path: Path) -> None:
     table = pa.table({"area": ["Total", "n"], "value": [90, None]})
     parquet.write_table(table, tmp_path / "plain.parquet")
@@ -194,6 +245,16 @@ def test_statistics_and_metadata_of_parquet_are_looked_at(tmp_path: Path) -> Non
     assert clean_file(tmp_path / "note.parquet", tmp_path / "clean.parquet")
     assert b"n is 41" not in (tmp_path / "clean.parquet").read_bytes()
     assert parquet.read_table(tmp_path / "clean.parquet").equals(table)
+    schema = pa.schema([table.schema.field(0), table.schema.field(1).with_metadata({"n": "41"})])
+    parquet.write_table(table.cast(schema), tmp_path / "field.parquet")
+    assert [part.what for part in read_container(tmp_path / "field.parquet").unread] == ["metadata"]
+    frame = table.to_pandas()
+    frame.to_parquet(tmp_path / "frame.parquet")
+    assert read_container(tmp_path / "frame.parquet").unread == ()
+    frame.attrs["n"] = 41
+    frame.to_parquet(tmp_path / "attributes.parquet")
+    attributes = read_container(tmp_path / "attributes.parquet").unread
+    assert {part.where for part in attributes} == {"key 'pandas'", "key 'PANDAS_ATTRS'"}
     with pytest.raises(InputError, match="take notes out of other files by hand"):
         clean_file(tmp_path / "t.csv", tmp_path / "clean.csv")
 
@@ -214,3 +275,34 @@ def test_members_of_a_jsonstat_dataset_that_are_no_cells_are_named(tmp_path: Pat
     assert "4141" not in (tmp_path / "clean.json").read_text()
     one, other = (read_container(tmp_path / name) for name in ("t.json", "clean.json"))
     assert (one.grids[0].lines, other.unread) == (other.grids[0].lines, ())
+
+
+def test_a_jsonstat_file_that_says_a_thing_twice_or_of_nothing_is_no_plain_one(
+    tmp_path: Path,
+) -> None:
+    category = {"index": ["T", "a", "b"], "child": {"T": ["a", "b"]}, "label": {"z": "41"}}
+    size = {"id": ["x"], "size": [3], "dimension": {"x": {"category": category}}}
+    text = json.dumps({"version": "2.0", "class": "dataset", **size, "value": [90, None, None]})
+    path = tmp_path / "t.json"
+    path.write_text(text)
+    assert [part.what for part in read_container(path).unread] == ["category that is not there"]
+    path.write_text(text.replace('"value"', '"value": [90, 41, 49], "value"'))
+    with pytest.raises(InputError, match="not a dataset of JSON-stat"):
+        read_container(path)
+
+
+@pytest.mark.parametrize(("last", "asked"), [(27, False), (28, True)])
+def test_sums_that_a_jsonstat_file_states_need_one_line_that_shows_them(
+    tmp_path: Path, last: int, asked: bool
+) -> None:
+    """A file may put codes under others that do not add up, so its word alone is not enough."""
+    values = [70, 121, 191, 18, 42, 60, None, None, 104, None, None, last]
+    dimension = {
+        "area": {"category": {"index": ["T", "a", "b", "c"], "child": {"T": ["a", "b", "c"]}}},
+        "sex": {"category": {"index": ["m", "f", "t"]}},
+    }
+    dataset = {"version": "2.0", "class": "dataset", "id": ["area", "sex"], "size": [4, 3]}
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps({**dataset, "dimension": dimension, "value": values}))
+    questions = {question.role for question in propose(read_container(path)).questions}
+    assert ("codes:area" in questions) is asked

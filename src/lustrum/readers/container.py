@@ -41,7 +41,7 @@ from lustrum.readers.workbook import clean_workbook, walk_workbook
 from lustrum.runtime.durable import write_whole
 
 _DELIMITERS = (",", ";", "\t", "|")
-_READ = ("version", "class", "id", "size", "dimension", "value", "status", "href", "role")
+_READ = ("version", "class", "id", "size", "dimension", "value", "status", "role")
 
 
 def read_container(path: Path) -> Container:
@@ -165,8 +165,13 @@ def _parquet_parts(content: bytes) -> tuple[FieldGrid, list[Unread]]:
     lines = (tuple(names), *zip(*columns, strict=True))
     unread = [
         Unread("metadata", f"key {key.decode('utf-8', 'replace')!r}")
-        for key in (file.metadata.metadata or {})
-        if key not in (b"ARROW:schema", b"pandas")
+        for key, value in (file.metadata.metadata or {}).items()
+        if key != b"ARROW:schema" and not (key == b"pandas" and _plain_pandas(value, table))
+    ]
+    unread += [
+        Unread("metadata", f"column {field.name!r}")
+        for field in file.schema_arrow
+        if set(field.metadata or {}) - {b"PARQUET:field_id"}
     ]
     words = [name for name in names if pyarrow.types.is_string(table.schema.field(name).type)
              or pyarrow.types.is_dictionary(table.schema.field(name).type)]  # fmt: skip
@@ -191,13 +196,38 @@ def _parquet_parts(content: bytes) -> tuple[FieldGrid, list[Unread]]:
     return FieldGrid("", lines, range(1, len(places) + 1), places), unread
 
 
+def _plain_pandas(stated: bytes, table: Any) -> bool:
+    """Whether what pandas writes of a frame says no more than its columns do."""
+    said = json.loads(stated)
+    index = said.get("index_columns", [])
+    numbered = {"kind": "range", "name": None, "start": 0, "stop": table.num_rows, "step": 1}
+    known = {
+        "index_columns",
+        "column_indexes",
+        "columns",
+        "creator",
+        "pandas_version",
+        "attributes",
+    }
+    named = [one.get("name") for one in said.get("columns", ())] + [
+        i for i in index if i != numbered
+    ]
+    return (
+        said.keys() <= known
+        and not said.get("attributes")
+        and set(named) <= {*table.column_names, None}
+    )
+
+
 def _jsonstat(text: str, source: str) -> tuple[FieldGrid, list[Unread]]:
     """The cells of a JSON-stat dataset, one a line, with the variables that it names itself."""
     wrong = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
     try:
-        dataset = json.loads(text, parse_float=Decimal)
+        dataset = json.loads(text, parse_float=Decimal, object_pairs_hook=_once)
         sizes = [int(size) for size in dataset["size"]]
         axes = {name: _categories(dataset["dimension"][name]["category"]) for name in dataset["id"]}
+        parts = {name: _children(dataset["dimension"][name]["category"]) for name in axes}
+        unread = _plain_jsonstat(dataset)[1]
         if [len(entries) for entries in axes.values()] != sizes:
             raise ValueError("sizes that do not fit")
         cells = math.prod(sizes)
@@ -230,11 +260,17 @@ def _jsonstat(text: str, source: str) -> tuple[FieldGrid, list[Unread]]:
     for fact, entries_ in facts.items():
         head.append(called[fact])
         columns.append([text_of(value) for value in entries_])
-    structure = OwnStructure(tuple(axes), (called["value"],), labels, called.get("status"))
-    unread = _plain_jsonstat(dataset)[1]
+    structure = OwnStructure(tuple(axes), (called["value"],), labels, called.get("status"), parts)
     lines = (tuple(head), *zip(*columns, strict=True))
     where = ["the dimensions", *(f"cell {i + 1}" for i in range(cells))]
     return FieldGrid("", lines, range(1, len(where) + 1), where, structure), unread
+
+
+def _once(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON; a member that stands twice would show one of its values to some readers alone."""
+    if len(dict(members)) < len(members):
+        raise ValueError("a member twice")
+    return dict(members)
 
 
 def _plain_jsonstat(dataset: dict[str, Any]) -> tuple[dict[str, Any], list[Unread]]:
@@ -260,6 +296,14 @@ def _plain_jsonstat(dataset: dict[str, Any]) -> tuple[dict[str, Any], list[Unrea
         read = ("index", "label", "child")
         where = f"{name}.category."
         kept["category"] = plain(kept["category"], "member of a dimension", where, read, words=True)
+        codes = {code for code, _ in _categories(kept["category"])}
+        children = _children(kept["category"])
+        if not codes >= {
+            *kept["category"].get("label", {}),
+            *children,
+            *sum(children.values(), ()),
+        }:
+            unread.append(Unread("category that is not there", where.removesuffix(".")))
         out["dimension"][name] = kept
     return out, unread
 
@@ -302,6 +346,11 @@ def _categories(category: Any) -> list[tuple[str, str]]:
         raise ValueError("places of categories that are not 0, 1, 2 ...")
     labels = category.get("label", {})
     return [(str(code), str(labels.get(code, code))) for code in codes]
+
+
+def _children(category: Any) -> dict[str, tuple[str, ...]]:
+    """The codes that a dimension of JSON-stat puts under a code."""
+    return {str(code): tuple(map(str, parts)) for code, parts in category.get("child", {}).items()}
 
 
 def _each_cell(given: Any, cells: int) -> list[Any]:

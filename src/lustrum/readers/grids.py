@@ -32,13 +32,15 @@ class Unread:
 class OwnStructure:
     """What a file's own machine-readable description says: its variables, and the names of its other columns.
 
-    ``labels`` are columns of labels by variable, ``values`` and ``status`` the columns of numbers and letters.
+    ``labels`` are columns of labels by variable, ``values`` and ``status`` the columns of numbers and letters;
+    ``parts`` are the codes that it puts under a code, by variable.
     """
 
     variables: tuple[str, ...]
     values: tuple[str, ...]
     labels: dict[str, str] = field(default_factory=dict)
     status: str | None = None
+    parts: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,6 +29,7 @@ from lustrum.readers.layout import (
     Symbol,
 )
 from lustrum.readers.number_text import Style, bound_of_words, printed, style_of
+from lustrum.readers.relations import evidence
 
 _VALUES = re.compile(
     r"(obs_?)?values?|v4_\d|wert|valeur|valor|anzahl|count|n|amount|number", re.IGNORECASE
@@ -52,6 +53,7 @@ _OF_R: Mapping[str, Mapping[str, str]] = {
     "GaussSuppression": {"primary": "primary", "suppressed": "note"},
 }
 """What tables of these packages are known by, beside ``freq`` for their counts."""
+_STATED = 0.05  # by what chance a sum that the file itself states may fit where it is wrong
 _SYMBOL = 6  # letters of a symbol that stands in place of a number
 
 
@@ -97,8 +99,10 @@ def propose(container: Container) -> Proposal:
     reading = read_cells(container, layout)
     cube = cube_of(container.source, reading, layout)
     dimensions = {}
+    structures = [grid.structure for grid in container.grids if grid.structure is not None]
+    stated = structures[0].parts if len(container.grids) == len(structures) == 1 else {}
     for axis, name in enumerate(cube.names):
-        dimensions[name] = _dimension(cube, axis, reasons, questions)
+        dimensions[name] = _dimension(cube, axis, stated.get(name, {}), reasons, questions)
     _outside(container, reading, questions)
     _signs(cube, dimensions, questions)
     if reasons.keys() & {
@@ -440,7 +444,11 @@ def unlisted_words(reading: Reading) -> str:
 
 
 def _dimension(
-    cube: CellCube, axis: int, reasons: dict[str, str], questions: list[RoleQuestion]
+    cube: CellCube,
+    axis: int,
+    stated: Mapping[str, tuple[str, ...]],
+    reasons: dict[str, str],
+    questions: list[RoleQuestion],
 ) -> CodeRoles:
     """The roles of the codes of one variable, as far as numbers or names tell."""
     name, codes = cube.names[axis], cube.codes[axis]
@@ -448,6 +456,17 @@ def _dimension(
     listed: Mask = np.asarray(np.moveaxis(cube.listed, axis, 0).reshape(len(codes), -1).any(axis=1))
     search = SumSearch(codes, value, known)
     totals = search.totals()
+    for total, parts_ in stated.items():
+        places = [codes.index(code) for code in (total, *parts_) if code in codes]
+        held = evidence(value, known, places[0], places[1:]) if len(places) > 2 else None
+        if (
+            total not in totals
+            and held is not None
+            and held[1] < _STATED
+            and len(places) > len(parts_)
+        ):
+            totals[total] = parts_
+            reasons[f"code:{name}:{total}"] = f"the file says so, and so do {held[0]} lines"
     shown = dict(totals)
     for total, (parts_, lines) in search.weak.items():
         if total not in totals and not {total, *parts_} & {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import re
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -21,6 +22,15 @@ _READ = re.compile(
     r"\[Content_Types\]\.xml|_rels/\.rels|docProps/(core|app)\.xml|xl/(workbook|styles|sharedStrings)\.xml"
     r"|xl/theme/theme\d+\.xml|xl/_rels/workbook\.xml\.rels|xl/worksheets/(_rels/)?sheet\d+\.xml(\.rels)?"
 )
+_ELEMENTS = re.compile(
+    r"worksheet|sheetPr|tabColor|outlinePr|pageSetUpPr|dimension|sheetViews|sheetView|pane|selection"
+    r"|sheetFormatPr|sheetCalcPr|cols|col|sheetData|row|c|v|f|is|t|r|rPr|rFont|b|i|u|sz|color|family"
+    r"|scheme|strike|vertAlign|charset|sheetProtection|mergeCells|mergeCell|phoneticPr|printOptions"
+    r"|pageMargins|pageSetup|rowBreaks|colBreaks|brk|ignoredErrors?|headerFooter|drawing"
+    r"|legacyDrawing|tableParts?|autoFilter"
+)
+"""What a sheet consists of that is read, states nothing, or only points to a part of its own."""
+_SHEET = re.compile(r"xl/worksheets/sheet\d+\.xml")
 _PLAIN_FORMAT = re.compile(r"(general|@|[#0?,. ]*[#0](\.[0#?]+)?%?)", re.IGNORECASE)
 _SMALL = 1.0  # a row or column of less than a point cannot be seen
 
@@ -37,14 +47,18 @@ def walk_workbook(content: bytes, source: str) -> tuple[tuple[FieldGrid, ...], l
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as parts:
             names = parts.namelist()
-            beyond = [n for n in names if "worksheets/sheet" in n and b"<extLst" in parts.read(n)]
+            beyond = [
+                one for name in names if _SHEET.fullmatch(name) for one in _beyond(parts, name)
+            ]
+            if not _nothing_between(parts, len(content)):
+                beyond.append(Unread("bytes of no part", "the file itself"))
             strings = _strings(parts) if "xl/sharedStrings.xml" in names else []
         formulas = openpyxl.load_workbook(io.BytesIO(content), keep_links=True)
         results = openpyxl.load_workbook(io.BytesIO(content), data_only=True)
         unread = [
             Unread("part of the workbook", name) for name in names if not _READ.fullmatch(name)
         ]
-        unread += [Unread("extension of a sheet", name) for name in beyond]
+        unread += beyond
         unread += list(_of_book(formulas))
         grids, used = [], set[str]()
         for sheet in results.worksheets:
@@ -66,12 +80,43 @@ def _strings(parts: zipfile.ZipFile) -> list[str]:
     return ["".join(t.text or "" for t in item.iter(f"{space}t")) for item in root]
 
 
+def _nothing_between(parts: zipfile.ZipFile, size: int) -> bool:
+    """Whether the file is its parts, each once and one behind the other, and their list."""
+    entries = sorted(parts.infolist(), key=lambda entry: entry.header_offset)
+    at = described = 0
+    for entry in entries:
+        if entry.comment or not 0 <= entry.header_offset - at <= described:
+            return False
+        parts.fp.seek(entry.header_offset + 26)  # type: ignore[union-attr]
+        name, extra = struct.unpack("<HH", parts.fp.read(4))  # type: ignore[union-attr]
+        at = entry.header_offset + 30 + name + extra + entry.compress_size
+        described = 24 if entry.flag_bits & 8 else 0
+    listed = sum(46 + len(entry.orig_filename.encode()) + len(entry.extra) for entry in entries)
+    once = len({entry.filename for entry in entries}) == len(entries)
+    return once and not parts.comment and 0 <= size - 22 - listed - at <= described
+
+
+def _beyond(parts: zipfile.ZipFile, name: str) -> Iterator[Unread]:
+    """Elements of a sheet that are not read, each kind once, and comments of its XML."""
+    parser = ElementTree.XMLPullParser(("start", "comment", "pi"))
+    parser.feed(parts.read(name))
+    found = dict[str, None]()
+    for event, element in parser.read_events():
+        tag = element.tag.rpartition("}")[2] if event == "start" else "comment of the XML"
+        if not _ELEMENTS.fullmatch(tag) or (tag == "c" and set(element.keys()) - {"r", "s", "t"}):
+            found[tag] = None
+    return (Unread("element of a sheet", f"{tag} in {name}") for tag in found)
+
+
 def _of_book(book: Any) -> Iterator[Unread]:
     """Names, properties and settings of a workbook that can hold a number."""
     for name in book.defined_names:
         yield Unread("defined name", name)
     properties = book.properties
-    for name in ("title", "subject", "description", "keywords", "category", "contentStatus"):
+    for name in (
+        "title", "subject", "description", "keywords", "category", "contentStatus", "creator", "lastModifiedBy",
+        "identifier", "version", "revision",
+    ):  # fmt: skip
         text = getattr(properties, name) or ""
         if any(c.isdigit() for c in text):
             yield Unread("document property", name)
@@ -90,22 +135,6 @@ def _sheet(
     rows, columns = _unseen(sheet)
     unread += [Unread("hidden row", f"{title}, row {number}") for number in rows]
     unread += [Unread("hidden column", f"{title}, column {number}") for number in columns]
-    unread += [Unread(what, title) for what, there in (
-        ("chart", sheet._charts), ("picture", sheet._images), ("pivot table", sheet._pivots),
-        ("data validation", getattr(sheet.data_validations, "dataValidation", ())),
-        ("conditional format", len(sheet.conditional_formatting)),
-    ) if there]  # fmt: skip
-    for where in (
-        "oddHeader",
-        "oddFooter",
-        "evenHeader",
-        "evenFooter",
-        "firstHeader",
-        "firstFooter",
-    ):
-        part = getattr(sheet, where)
-        if any((getattr(part, side).text or "").strip() for side in ("left", "center", "right")):
-            unread.append(Unread("header or footer", title))
     lines, places = [], []
     for number, row in enumerate(sheet.iter_rows(), start=1):
         fields = []
@@ -113,10 +142,6 @@ def _sheet(
             text = text_of(cell.value)
             used.add(str(cell.value))
             where = f"{title}!{cell.coordinate}"
-            if cell.comment is not None:
-                unread.append(Unread("comment", where))
-            if cell.hyperlink is not None:
-                unread.append(Unread("link", where))
             if formulas[cell.coordinate].data_type == "f":
                 unread.append(Unread("formula", where))
             if cell.value is not None and _covered(cell):
@@ -124,7 +149,30 @@ def _sheet(
             fields.append(text)
         lines.append(tuple(fields))
         places.append(f"{title}, row {number}")
+    if _tells_by_look(sheet):
+        unread.append(Unread("look that differs among equal fields", title))
     return lines, places, unread
+
+
+def _tells_by_look(sheet: Any) -> bool:
+    """Whether cells with one text differ in font, colour or format by more than their rows and columns do."""
+    looks: dict[str, dict[tuple[int, int], tuple[int, ...]]] = {}
+    around: dict[tuple[str, int], dict[tuple[int, ...], set[str]]] = {}
+    for row in sheet.iter_rows():
+        for cell in row:
+            if cell.value is not None:
+                text, style = text_of(cell.value), cell._style
+                look = (style.fontId, style.fillId, style.numFmtId)
+                if isinstance(cell.value, str):
+                    looks.setdefault(text, {})[cell.row, cell.column] = look
+                for line in (("row", cell.row), ("column", cell.column)):
+                    around.setdefault(line, {}).setdefault(look, set()).add(text)
+    return any(
+        not any(around[line][look] - {text} for line in (("row", place[0]), ("column", place[1])))
+        for text, places in looks.items()
+        if len(set(places.values())) > 1
+        for place, look in places.items()
+    )
 
 
 def _unseen(sheet: Any) -> tuple[dict[int, None], dict[int, None]]:

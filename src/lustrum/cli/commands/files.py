@@ -17,7 +17,9 @@ from lustrum.cli.inputs import app
 def audit(
     files: Annotated[
         list[Path],
-        typer.Argument(help="Published files: CSV (also .gz), XLSX, JSON-stat or Parquet."),
+        typer.Argument(
+            help="Published files: CSV and SDMX-CSV (also .gz), XLSX, JSON-stat, Parquet, PX or .tab."
+        ),
     ],
     layout: Annotated[
         list[Path] | None,
