@@ -152,6 +152,8 @@ CHANGES: dict[tuple[str, str], tuple[Words, Any]] = {
     ("controlled-rounding", "steps"): ({}, 1),
     ("markov-perturbation", "order"): ({"theta": 0.9, "sweeps": 3}, "random"),
     ("protected-population", "change_odds"): ({}, 0.01),
+    ("proven-population", "tables"): ({}, [["v0"]]),
+    ("proven-population", "own_weight"): ({"tables": [["v0"]]}, 1.0),
     ("record-swapping", "control"): ({"geography": "area", "household": None}, ["job"]),
     ("record-swapping", "k"): (
         {"geography": "area", "household": None, "target": "risk", "risk_on": [["age"]], "k": 2},

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
 
-from lustrum.model import Dataset, InputError
+from lustrum.model import Dataset, InputError, LustrumError
 from lustrum.model.finest import FinestCells
 from lustrum.protect.proven.domain import Domain, Subset
 from lustrum.protect.proven.estimate import LinearEstimate
@@ -103,14 +103,21 @@ def test_shares_are_exact_and_cover_every_effect(seed: int, rho: float, most: in
     assert all(Fraction(float_at_most(share)) <= share for share in plan.shares.values())
 
 
-def test_no_other_division_of_rho_has_a_smaller_weighted_variance() -> None:
-    method = ProvenPopulation(1.0)
+@pytest.mark.parametrize("tables", [(), (("area", "sex"), ("age", "work"), ("job",))])
+def test_no_other_division_of_rho_has_a_smaller_weighted_variance(
+    tables: tuple[tuple[str, ...], ...],
+) -> None:
+    method = ProvenPopulation(1.0, tables=tables, own_weight=50)
     plan = method.plan(DOMAIN)
+    own = {(0, 1), (2, 3), (3,)} if tables else set()
 
     def cost(plan: MeasurementPlan) -> float:
         weights = (method.one_way, method.two_way, 1.0)
         return sum(
-            weights[len(s) - 1] * plan.variance(s) * np.prod(DOMAIN.table_shape(s))
+            weights[len(s) - 1]
+            * (50 if s in own else 1)
+            * plan.variance(s)
+            * np.prod(DOMAIN.table_shape(s))
             for s in DOMAIN.subsets(3)
         )
 
@@ -120,6 +127,19 @@ def test_no_other_division_of_rho_has_a_smaller_weighted_variance() -> None:
         total = sum(moved.values())
         other = MeasurementPlan(plan.sizes, {s: share / total for s, share in moved.items()})
         assert cost(other) >= best * (1 - 1e-4)
+
+
+def test_the_agencys_own_tables_err_less_and_must_be_measured() -> None:
+    own = ProvenPopulation(tables=(("area", "age"),), own_weight=50).plan(DOMAIN)
+    assert own.typical_error((0, 2)) < 0.7 * ProvenPopulation().plan(DOMAIN).typical_error((0, 2))
+    for tables, wrong in (
+        ((("area", "sex", "age", "job"),), "more than 3 variables"),
+        (((),), "a list of variables"),
+        ((("shoe",),), "no variable 'shoe'"),
+        ((("age:ten-year",),), "no level 'ten-year'"),
+    ):
+        with pytest.raises(LustrumError, match=wrong):
+            ProvenPopulation(tables=tables).plan(DOMAIN)
 
 
 @given(st.integers(0, 2**32))

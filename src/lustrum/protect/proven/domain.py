@@ -99,6 +99,18 @@ class Domain:
         places = range(len(self.axes))
         return tuple(s for size in range(1, most + 1) for s in combinations(places, size))
 
+    def subset_of(self, names: Sequence[str]) -> Subset:
+        """The table of these variables, or of axes that hold them; levels are those of their variable."""
+        variables = set()
+        for name, _, level in (one.partition(":") for one in names):
+            variable = self.dataset.variable(name)
+            if level:
+                variable.level(level)
+            variables.add(self.dataset.variables.index(variable))
+        if not variables:
+            raise InputError('An own table is a list of variables, such as ["area", "sex"].')
+        return tuple(i for i, axis in enumerate(self.axes) if variables & set(axis.variables))
+
     def table_shape(self, subset: Subset) -> tuple[int, ...]:
         """The shape of a table."""
         return tuple(self.sizes[axis] for axis in subset)

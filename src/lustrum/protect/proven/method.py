@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
+from lustrum.model.errors import InputError
 from lustrum.model.finest import FinestCells
 from lustrum.model.parameters import parameter
 from lustrum.protect.abilities import Abilities
@@ -28,6 +29,8 @@ class ProvenPopulation(MethodSpec):
     - ``max_variables``: tables of up to this many variables are measured.
     - ``one_way``, ``two_way``: what an error in a table of one or of two variables counts, beside 1 in those of
       three.
+    - ``tables``, ``own_weight``: the agency's own tables, each a list such as ``("area", "sex")``, and how much
+      more an error counts in them.
     """
 
     name: ClassVar[str] = "proven-population"
@@ -44,6 +47,13 @@ class ProvenPopulation(MethodSpec):
         5.0, "What an error counts in tables of two variables.", above=0, most=1e6
     )
 
+    tables: tuple[tuple[str, ...], ...] = parameter(
+        (), "The agency's own tables, whose errors count more."
+    )
+    own_weight: float = parameter(
+        10.0, "How much more an error counts in the agency's own tables.", least=1, most=1e6
+    )
+
     @property
     def exact_rho(self) -> Fraction:
         """The cost as it was written, to the last digit."""
@@ -51,11 +61,19 @@ class ProvenPopulation(MethodSpec):
 
     def plan(self, domain: Domain) -> MeasurementPlan:
         """Which tables are measured, and their shares of rho: from the description alone."""
+        weights = (self.one_way, self.two_way, 1.0)
+        own = [domain.subset_of(names) for names in self.tables]
+        if any(len(subset) > self.max_variables for subset in own):
+            raise InputError(
+                f"An own table has more than {self.max_variables} variables that are not tied to each other; "
+                "'max_variables' says how many are measured."
+            )
         return plan_measurements(
             domain,
             self.exact_rho,
             max_variables=self.max_variables,
-            weights=(self.one_way, self.two_way, 1.0),
+            weights=weights,
+            own={subset: weights[len(subset) - 1] * self.own_weight for subset in own},
         )
 
     def population(self, noisy: NoisyTables, seed: int = 0) -> FinestCells:
