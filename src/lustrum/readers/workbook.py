@@ -98,7 +98,7 @@ def _nothing_between(parts: zipfile.ZipFile, size: int) -> bool:
 
 def _beyond(parts: zipfile.ZipFile, name: str) -> Iterator[Unread]:
     """Elements of a sheet that are not read, each kind once, and comments of its XML."""
-    parser = ElementTree.XMLPullParser(("start", "comment", "pi"))
+    parser: Any = ElementTree.XMLPullParser(("start", "comment", "pi"))
     parser.feed(parts.read(name))
     found = dict[str, None]()
     for event, element in parser.read_events():
