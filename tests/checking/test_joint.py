@@ -166,3 +166,56 @@ def test_nobody_in_a_cell_of_everybody_is_nobody_in_it_of_a_part() -> None:
     assert ((("a", "1"), ("b", "1")), ("all", "part")) in found
     without = audit_together(outputs[1:], T)
     assert not any(len(g.where) == 2 for one in without.differences for g in one.groups)
+
+
+def rounded(counts: list[int], base: int, name: str = "o", drop: int = 0) -> OutputPopulation:
+    """People by one variable, the first ``drop`` of them left out, with counts rounded to a base."""
+    codes = np.repeat(np.arange(len(counts)), counts)[drop:]
+    who, labels = np.arange(drop, sum(counts)), tuple(map(str, range(len(counts))))
+    shown = {("a",): np.ones(len(counts), dtype=np.bool_)}
+    return OutputPopulation(name, who, {"a": codes}, {"a": labels}, shown, base)
+
+
+@given(
+    st.lists(st.integers(0, 40), min_size=2, max_size=4).filter(any),
+    st.tuples(st.integers(2, 15), st.integers(2, 15)),
+)
+@settings(max_examples=examples(60, 1000), deadline=None)
+def test_two_roundings_of_few_people_leave_what_both_ranges_have_in_common(
+    counts: list[int], bases: tuple[int, int]
+) -> None:
+    """Against all numbers that round to what is shown."""
+    outputs = [rounded(counts, base, f"o{base}{at}") for at, base in enumerate(bases)]
+    found = {
+        group.where[0][1] for one in audit_together(outputs, 10).differences for group in one.groups
+    }
+
+    def shown(number: int, base: int) -> int:
+        return int(np.floor(number / base + 0.5)) * base
+
+    narrow = set()
+    for code, count in enumerate(counts):
+        by = [{n for n in range(60) if shown(n, b) == shown(count, b)} for b in bases]
+        ranges = [shown(count, base) for base in bases]
+        sizes = [
+            base if number else len(one)
+            for base, number, one in zip(bases, ranges, by, strict=True)
+        ]
+        if 0 < count < 10 and any(2 * len(by[0] & by[1]) <= size for size in sizes):
+            narrow.add(str(code))
+    assert found == narrow
+
+
+def test_rounded_tables_of_nearly_the_same_people_are_found_and_one_rounding_is_not() -> None:
+    assert audit_together([rounded([40, 4], 10)], 10).differences == ()
+    two = [rounded([40, 24], 10, "all"), rounded([40, 24], 10, "fewer", drop=2)]
+    (found,) = audit_together(two, 10).differences
+    assert (set(found.outputs), found.smallest) == ({"all", "fewer"}, 2)
+
+
+def test_an_exact_total_beside_rounded_parts_narrows_a_small_one() -> None:
+    """15 and 15 show 20 and 20, and 5 shows 10; the exact 35 leaves 5 alone."""
+    parts = rounded([15, 15, 5], 10)
+    whole = OutputPopulation("whole", np.arange(35), {}, {}, {(): np.ones((), dtype=np.bool_)})
+    (found,) = audit_together([parts, whole], 10).differences
+    assert (set(found.outputs), found.smallest) == ({"o", "whole"}, 5)

@@ -7,6 +7,9 @@ every sum over it of a measure that these outputs show. Which unions may follow 
 populations alone: the 0/1 vectors in the row space of parts by populations, listed exactly. Each that holds a
 few people in some cell is then put to the elimination of :mod:`lustrum.audit`.
 
+Rounded counts are taken as if they were exact, so that rounded tables of nearly the same people are found too;
+and few people whose number is known more closely by several tables than by one rounding are found by bounds.
+
 Readers know how populations nest and which category lies in which coarser one, and no more about which
 combinations of categories are empty than is shown. The cells of all variables are unknown at once where these
 are few enough; otherwise those of the variables of one table, with what other outputs show of them.
@@ -25,7 +28,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from lustrum.audit import Knowledge, exactly_disclosed
+from lustrum.audit import Knowledge, bounds, exactly_disclosed
 from lustrum.checking.tables import Level, OutputPopulation
 from lustrum.model.arrays import Ints, Mask
 from lustrum.numeric.structure import UNBOUNDED
@@ -36,6 +39,9 @@ _MOST_TOGETHER = (
 )
 _MOST_CELLS = 200_000
 _MOST_VARIABLES = 4
+
+
+_Fact = tuple[Ints, int, int]  # cells, and in which range their sum lies
 
 
 @dataclass(frozen=True)
@@ -108,6 +114,11 @@ def audit_together(outputs: Sequence[OutputPopulation], threshold: int) -> Joint
             if wider is None:
                 found.append((target, level, names))
             group = space.describe(target)
+            if group not in (listed := groups.setdefault(names, [])):
+                listed.append(group)
+    for number in [at for at, one in enumerate(outputs) if one.base]:
+        space = together or _Space.of(parts, tuple(sorted(set(parts.bases[number]))), _MOST_CELLS)
+        for names, group in () if space is None else space.narrowed(number, threshold):
             if group not in (listed := groups.setdefault(names, [])):
                 listed.append(group)
     ordered = [OutputDifference(names, tuple(those)) for names, those in groups.items()]
@@ -411,33 +422,86 @@ class _Space:
         """Which targets follow from the counts that some of the outputs show."""
         if not targets:
             return np.zeros(0, dtype=np.bool_)
+        facts = [(held, all_, all_) for number in outputs for held, all_ in self.rows[number]]
+        known = self._knowledge(facts, [self._of(target) for target in targets])
+        return exactly_disclosed(known)[self.counts.size :]
+
+    def _knowledge(self, facts: Sequence[_Fact], targets: Sequence[Ints]) -> Knowledge:
+        """Sums of cells that lie in ranges; behind the cells the sums of the targets are cells, too."""
         atoms = self.counts.size
         width = atoms + len(targets)
         high: Ints = np.full(width, UNBOUNDED, dtype=np.int64)
         high[np.flatnonzero(self._impossible)] = 0
-        lines, totals = [], []
-        for held, total in (row for number in outputs for row in self.rows[number]):
-            if total == 0:
+        lines, ranges = [], []
+        for held, least, most in facts:
+            if most == 0:
                 high[held] = 0
             else:
                 lines.append((held, np.ones(held.size, dtype=np.int64)))
-                totals.append(total)
-        for number, target in enumerate(targets):
-            held = self._of(target)
+                ranges.append((least, most))
+        for number, held in enumerate(targets):
             values = np.append(np.full(held.size, -1), 1).astype(np.int64)
             lines.append((np.append(held, atoms + number), values))
-            totals.append(0)
+            ranges.append((0, 0))
         pointers = np.cumsum([0, *(held.size for held, _ in lines)])
         indices, values = (np.concatenate(one) for one in zip(*lines, strict=True))
-        known = Knowledge(
+        fact_low, fact_high = np.array(ranges, dtype=np.int64).T
+        return Knowledge(
             names=[""] * width,
             low=np.zeros(width, dtype=np.int64),
             high=high,
             matrix=sparse.csr_array((values, indices, pointers), shape=(len(lines), width)),
-            fact_low=np.array(totals, dtype=np.int64),
-            fact_high=np.array(totals, dtype=np.int64),
+            fact_low=fact_low,
+            fact_high=fact_high,
         )
-        return exactly_disclosed(known)[atoms:]
+
+    def narrowed(self, number: int, threshold: int) -> Iterator[tuple[tuple[str, ...], SmallGroup]]:
+        """Few people of a rounded output of whom all outputs leave at most half as many numbers as it does."""
+        small = [
+            (level, cell, held, least, most)
+            for level, cell, held, least, most in self._rounded(number)
+            if 0 < int(self.counts.ravel()[held].sum()) < threshold
+        ]
+
+        def left(outputs: Sequence[int], held: Sequence[Ints]) -> Ints:
+            facts = [fact for at in outputs for fact in self._ranges(at)]
+            atoms = self.counts.size
+            found = bounds(self._knowledge(facts, held), range(atoms, atoms + len(held)))
+            return np.asarray(found.count, dtype=np.int64)
+
+        every = [at for at in range(len(self.parts.outputs)) if self.rows[at]]
+        numbers = left(every, [held for _, _, held, _, _ in small]) if small else ()
+        for (level, cell, held, least, most), those in zip(small, numbers, strict=True):
+            if 2 * those > most - least + 1:
+                continue
+            kept = every
+            for at in reversed(every):
+                fewer = [one for one in kept if one != at]
+                if fewer and 2 * left(fewer, [held])[0] <= most - least + 1:
+                    kept = fewer
+            names = tuple(self.parts.outputs[at].output for at in kept)
+            where = tuple(
+                (name, self.parts.outputs[number].labels[name][code])
+                for name, code in zip(level, cell, strict=True)
+            )
+            yield names, SmallGroup(where, int(self.counts.ravel()[held].sum()))
+
+    def _ranges(self, number: int) -> list[_Fact]:
+        """What the counts of an output say of these cells: exactly, or as far as they are rounded."""
+        if self.parts.outputs[number].base:
+            return [(held, least, most) for _, _, held, least, most in self._rounded(number)]
+        return [(held, whole, whole) for held, whole in self.rows[number]]
+
+    def _rounded(self, number: int) -> Iterator[tuple[Level, tuple[int, ...], Ints, int, int]]:
+        """The rounded counts of an output by some of the variables: the cells behind each, and its range."""
+        output, flat = self.parts.outputs[number], self.counts.ravel()
+        for level, mask in output.shown.items():
+            if {self.parts.maps[number][name][0] for name in level} <= set(self.names):
+                for cell in map(tuple, np.argwhere(mask).tolist()):
+                    held = self._cells(self._categories(number, level, cell))
+                    shown = (2 * int(flat[held].sum()) + output.base) // (2 * output.base)
+                    least = shown * output.base - output.base // 2
+                    yield level, cell, held, max(least, 0), least + output.base - 1
 
     def needed(self, target: _Target) -> tuple[str, ...]:
         """The names of outputs from which a target follows, and from none fewer of them."""

@@ -54,6 +54,8 @@ class OutputPopulation:
     codes: Mapping[str, Ints]
     labels: Mapping[str, tuple[str, ...]]
     shown: Mapping[Level, Mask]
+    base: int = 0
+    """Counts are multiples of it, unless it is 0."""
 
     @property
     def variables(self) -> Level:
@@ -72,7 +74,7 @@ class OutputPopulation:
 
     def to_arrays(self) -> dict[str, Any]:
         """The population as plain arrays, for a file."""
-        arrays: dict[str, Any] = {"people": self.people}
+        arrays: dict[str, Any] = {"people": self.people, "base": np.array(self.base)}
         for name in self.variables:
             arrays[f"codes/{name}"] = self.codes[name]
             arrays[f"labels/{name}"] = np.array(self.labels[name], dtype=np.str_)
@@ -92,6 +94,7 @@ class OutputPopulation:
             {name: arrays[f"codes/{name}"] for name in names},
             {name: tuple(arrays[f"labels/{name}"].tolist()) for name in names},
             {tuple(arrays[f"level/{at}"].tolist()): arrays[f"shown/{at}"] for at in levels},
+            int(arrays.get("base", 0)),
         )
 
 
@@ -312,13 +315,13 @@ class TableOutput:
         return pd.DataFrame(cells.reshape(len(rows), len(columns)), index=rows, columns=columns)
 
     def population(self, output: str) -> OutputPopulation:
-        """Whom the table is about, and which counts can be read from it; none where they were rounded."""
+        """Whom the table is about, and which counts can be read from it."""
         shown: dict[Level, Mask] = {}
-        for level in self._levels() if not self.base else []:
+        for level in self._levels():
             names = tuple(name for at, name in enumerate(self.columns) if at in level)
             shown[names] = ~self.hidden[self._where(level)]
         labels = {name: tuple(map(str, those)) for name, those in self.labels.items()}
-        return OutputPopulation(output, self.people, self.codes, labels, shown)
+        return OutputPopulation(output, self.people, self.codes, labels, shown, self.base)
 
     # --- What can be done
 
