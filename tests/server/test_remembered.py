@@ -408,6 +408,17 @@ def test_a_remembered_answer_is_a_decision_of_the_log_too(
     assert all(line["verdict"] == "answer" and line["rules"] == [] for line in logged)
 
 
+def test_a_repeated_request_is_counted_under_its_route(tmp_path: Path) -> None:
+    with serving(town(tmp_path)) as client:
+        for _ in range(3):
+            client.get("/api/v1/tables?dataset=town&by=sex")
+        counted = client.app.state.metrics.registry  # type: ignore[attr-defined]
+        assert hits(client) == 2
+    for route, number in (("/api/v1/tables", 3), ("other", None)):
+        labels = {"route": route, "status": "2xx"}
+        assert counted.get_sample_value("lustrum_requests_total", labels) == number
+
+
 def test_the_question_and_the_rules_of_a_remembered_answer_come_back_from_disk(
     tmp_path: Path,
 ) -> None:

@@ -87,7 +87,7 @@ class RepeatedRequests(HttpLayer):
         request = _recognised(scope, message)
         answer = self._at_hand(request) if whole else None
         if answer is not None:
-            scope.get("lustrum.route", []).append(ROUTE)
+            scope.get("lustrum.seen", {})["route"] = ROUTE
             self._questions.count(answer, time.perf_counter() - started)
             await response(answer)(scope, receive, send)
             return
