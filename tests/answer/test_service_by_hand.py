@@ -22,7 +22,7 @@ from lustrum.model import (
     QueryError,
     TableQuery,
 )
-from lustrum.model.errors import NotAnsweringError, NotReadyError
+from lustrum.model.errors import NotAnsweringError, NotMadeError, NotReadyError
 from lustrum.policy import Policy
 from lustrum.policy.read import parse_policy
 from lustrum.protect.population.support import Support
@@ -316,7 +316,9 @@ def test_what_is_not_there_or_has_no_policy_answers_nothing(tmp_path: Path) -> N
         service.answer(BY)
     assert service.names() == []
     (tmp_path / "policies" / "town.toml").write_bytes(STRICT)
-    with pytest.raises(DatasetError, match="is not a bundle"):
+    with pytest.raises(
+        NotMadeError, match="town is not made yet; 'lustrum protect --dataset town'"
+    ):
         service.answer(BY)
     (tmp_path / "policies" / "town.toml").write_bytes(KEYED.replace(b'"town"', b'"city"'))
     with pytest.raises(PolicyError, match="is for the dataset 'city'"):

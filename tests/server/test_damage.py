@@ -208,7 +208,7 @@ def test_a_large_dataset_is_checked_in_the_background_while_others_answer(
         early = client.get(ASKED)
         assert early.status_code == 503
         assert early.headers["retry-after"] == "5"
-        assert "is being checked" in early.json()["detail"]
+        assert "is being prepared" in early.json()["detail"]
         assert client.get(OTHER).status_code == 200
         assert client.get("/health/ready").json() == {
             "status": "degraded",

@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
+from answer.test_service_by_hand import STRICT as TOWN
+from answer.test_service_by_hand import folder, packed
 from lustrum.answer import TableService
 from lustrum.policy.read import sealed
+from lustrum.publish.bundles.write import write_bundle
 from lustrum.server import Settings, create_app
 from lustrum.server.operation.lifecycle import read_policies_again
 from server.conftest import STRICT
@@ -27,6 +30,31 @@ def public(tmp_path: Path, bundle: Path) -> Path:
     (folder / "policies" / "demo.toml").write_bytes(sealed(STRICT.encode(), "demo.toml"))
     shutil.copytree(bundle, folder / "bundles" / "demo")
     return folder
+
+
+@pytest.mark.parametrize("language", ["en", "de", "fr"])
+def test_a_dataset_that_is_still_being_made_has_a_page_that_looks_again(
+    tmp_path: Path, language: str
+) -> None:
+    client = client_of(folder(tmp_path, town=TOWN))
+    home, page = client.get(f"/{language}/"), client.get(f"/{language}/datasets/town?by=sex")
+    assert (home.status_code, page.status_code) == (200, 202)
+    for waiting in (home, page):
+        assert waiting.headers["refresh"] == "5"
+        assert 'role="status"' in waiting.text
+        assert "503" not in waiting.text
+    if language == "en":
+        assert "<h1>This dataset is being prepared</h1>" in page.text
+        assert "it is shown here once it is ready" in home.text
+    asked = client.get("/api/v1/tables?dataset=town&by=sex")
+    assert (asked.status_code, asked.headers["retry-after"]) == (503, "5")
+    assert client.get("/api/v1/datasets").json()["opening"] == ["town"]
+    write_bundle(tmp_path / "bundles" / "town", packed())
+    for path in ("", "datasets/town?by=sex"):
+        there = client.get(f"/{language}/{path}")
+        assert there.status_code == 200
+        assert "refresh" not in there.headers
+        assert 'href="/datasets/town' in there.text.replace(f"/{language}/", "/")
 
 
 def client_of(service: TableService) -> TestClient:

@@ -38,7 +38,7 @@ from lustrum.model import (
     TableQuery,
 )
 from lustrum.model.dataset import DATASET_NAME
-from lustrum.model.errors import NotAnsweringError, NotReadyError, choices
+from lustrum.model.errors import NotAnsweringError, NotMadeError, NotReadyError, choices
 from lustrum.policy import Policy, check_names, read_policy
 from lustrum.policy.policy import ROLES, Role
 from lustrum.policy.read import is_sealed, line_of
@@ -494,9 +494,14 @@ class TableService:
 
     def _open(self, path: Path) -> BundleNumbers:
         """A bundle; read again when its manifest changed."""
-        stamp = stamp_of(standing(path) / MANIFEST)
+        place = standing(path)
+        stamp = stamp_of(place / MANIFEST)
         with self._lock:
             cached = self._opened.get(path)
+            if cached is None and not place.exists():
+                raise NotMadeError(
+                    f"{path} is not made yet; 'lustrum protect --dataset {path.name}' makes it."
+                )
             if stamp is None or cached is None or cached[0] != stamp:
                 bundle = read_bundle(path)
                 if bundle.sums is not None and bundle.sums.unsafe is not None:

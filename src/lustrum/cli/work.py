@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,7 +25,7 @@ from lustrum.answer import TableService
 from lustrum.answer.readers import Reader, reading_as
 from lustrum.ledger.acts import record_act, record_seal
 from lustrum.model import Dataset, DatasetError, InputError
-from lustrum.model.errors import NotReadyError
+from lustrum.model.errors import NotMadeError, NotReadyError
 from lustrum.policy import check_names
 from lustrum.policy.presets import preset
 from lustrum.policy.read import parse_policy, sealed
@@ -54,12 +55,28 @@ def make_demo(data: Path, console: Console, persons: int = 1_500_000) -> None:
         prepare(data, persons, report)
 
 
-def place_demo(data: Path, console: Console) -> None:
-    """Put the demo's bundles into a folder, and make those that its records or policies ask for otherwise."""
+@contextmanager
+def demo_in(data: Path, console: Console) -> Iterator[None]:
+    """Put the demo's bundles into a folder; those that its records or policies ask for otherwise are made.
+
+    That takes minutes. Where there is one to serve, a process makes the others beside, and ends with the block.
+    """
+    from lustrum.demo.descriptions import NAMES
     from lustrum.demo.setup import place
 
-    if place(data):
+    left = place(data)
+    if len(left) == len(NAMES):
         make_demo(data, console)
+    if not 0 < len(left) < len(NAMES):
+        yield
+        return
+    console.print(f"Being made, and served soon: {', '.join(left)}.", highlight=False)
+    words = [sys.executable, "-m", "lustrum", "demo", "--data", str(data)]
+    with subprocess.Popen(words) as maker:
+        try:
+            yield
+        finally:
+            maker.terminate()
 
 
 def describe_file(file: Path, name: str | None, out: Path | None, console: Console) -> None:
@@ -288,7 +305,11 @@ def run_server(
         )
 
     not_served = service.not_served()
-    opening = [name for name, why in not_served.items() if isinstance(why, NotReadyError)]
+    opening = [
+        name
+        for name, why in not_served.items()
+        if isinstance(why, NotReadyError) and not isinstance(why, NotMadeError)
+    ]
     unavailable = {name: why for name, why in not_served.items() if name not in opening}
 
     def ready(url: str) -> None:

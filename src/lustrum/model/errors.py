@@ -11,7 +11,8 @@
     │   └── NotJudgedError               nobody can say whether it is safe, so nothing is published
     ├── DatasetError                     a dataset on disk is missing, damaged or in use
     │   └── NotReadyError                its files are still being checked; a later question may be answered
-    │       └── NotAnsweringError        the process that holds its records is silent and is started again
+    │       ├── NotAnsweringError        the process that holds its records is silent and is started again
+    │       └── NotMadeError             its bundle is not made yet
     └── InternalError                    our own bug; says so
 
 A refusal to publish is not an error: it is a :class:`~lustrum.model.decision.Decision`.
@@ -64,6 +65,10 @@ class NotReadyError(DatasetError):
 
 class NotAnsweringError(NotReadyError):
     """The process that holds the records of a dataset does not answer; it is started again."""
+
+
+class NotMadeError(NotReadyError):
+    """A dataset has records, and a policy that asks for a bundle, but the bundle is not made yet."""
 
 
 class InternalError(LustrumError):

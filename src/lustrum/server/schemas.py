@@ -262,7 +262,7 @@ class Datasets(BaseModel):
     total: int = Field(description="How many datasets match.")
     next: str | None = Field(description="Address of the next page, or null.")
     opening: list[str] = Field(
-        description="Names of datasets that are not ready yet: their records are still being opened."
+        description="Names of datasets that are not ready yet: they are being opened or made."
     )
 
 

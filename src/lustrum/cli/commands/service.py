@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -152,23 +153,23 @@ def serve(
         **limits,
     }
     chosen = Settings.from_file(settings, **{k: v for k, v in given.items() if v is not None})
-    if demo:
-        work.place_demo(data, Console(stderr=True, markup=False))
-    work.run_server(
-        None if alone else data,
-        host,
-        port,
-        Console(markup=False),
-        bundles=bundle or (),
-        prepared=prepared or (),
-        state=state,
-        settings=chosen,
-        workers=workers,
-        metrics_port=metrics_port,
-        metrics_host=metrics_host,
-        logs=logs,
-        production=production,
-    )
+    made = work.demo_in(data, Console(stderr=True, markup=False)) if demo else nullcontext()
+    with made:
+        work.run_server(
+            None if alone else data,
+            host,
+            port,
+            Console(markup=False),
+            bundles=bundle or (),
+            prepared=prepared or (),
+            state=state,
+            settings=chosen,
+            workers=workers,
+            metrics_port=metrics_port,
+            metrics_host=metrics_host,
+            logs=logs,
+            production=production,
+        )
 
 
 @app.command()

@@ -114,7 +114,9 @@ def _problem_schema() -> dict[str, Any]:
 log = logging.getLogger("lustrum.server")
 
 UNAVAILABLE = say("This dataset cannot be asked about at the moment; please try again later.")
-CHECKING = say("This dataset is being checked and can be asked about soon; please try again.")
+CHECKING = say("This dataset is being prepared and can be asked about soon; please try again.")
+AGAIN = "5"
+"""Seconds after which a page that waits for a dataset loads itself again."""
 _SENTENCES = {
     400: say("The request could not be read."),
     404: say("There is nothing at this address."),
@@ -147,7 +149,9 @@ def install(app: FastAPI, pages: Pages) -> None:
 
     @app.exception_handler(NotReadyError)
     def _not_ready(request: Request, error: NotReadyError) -> Response:
-        return respond(request, Problem.of_status(503, CHECKING, retry=5, reason="starting"))
+        return respond(
+            request, Problem.of_status(503, CHECKING, retry=int(AGAIN), reason="starting")
+        )
 
     @app.exception_handler(RequestValidationError)
     def _validation(request: Request, error: RequestValidationError) -> Response:
@@ -173,7 +177,11 @@ def response(request: Request, problem: Problem, pages: Pages) -> Response:
         return _with_retry(answer, problem)
     # A mistake in a question is mended where questions are made.
     name = path.split("/")[2] if problem.status == 400 and path.startswith("/datasets/") else None
-    page = pages.render("error.html", status=problem.status, problem=problem, name=name)
+    starting = problem.reason == "starting"
+    status = 202 if starting else problem.status  # it was understood, and is shown soon
+    page = pages.render("error.html", status, problem=problem, name=name, starting=starting)
+    if starting:
+        page.headers["Refresh"] = AGAIN
     return _with_retry(page, problem)
 
 

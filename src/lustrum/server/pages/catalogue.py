@@ -20,7 +20,7 @@ from lustrum.answer.preliminary import inner_count
 from lustrum.model import QueryError, Reason, TableQuery, Variable
 from lustrum.model.text import say
 from lustrum.numeric.compiled import is_compiling
-from lustrum.server.http.errors import ProblemError
+from lustrum.server.http.errors import AGAIN, ProblemError
 from lustrum.server.http.languages import current
 from lustrum.server.http.templating import Pages
 from lustrum.server.pages import cut_points, numbers, tree
@@ -58,16 +58,21 @@ def router(service: TableService, pages: Pages) -> APIRouter:
             or any(v.label_text.find(meant(wanted)).size for v in d.variables)
             or any(means(wanted, m.label) for m in d.measures)
         ]
-        return pages.render(
+        opening = [d for d in there.opening if means(wanted, d.name, d.title)]
+        preparing = is_compiling()
+        page = pages.render(
             "home.html",
             datasets=matches,
             programmes=[p for p in programmes(service) if means(wanted, p.title, p.period)],
             wanted=wanted,
-            opening=[d for d in there.opening if means(wanted, d.name, d.title)],
+            opening=opening,
             search=len(there.datasets) + len(there.opening) > 1 or bool(wanted),
             missing=there.unavailable,
-            preparing=is_compiling(),
+            preparing=preparing,
         )
+        if opening or preparing:
+            page.headers["Refresh"] = AGAIN
+        return page
 
     @routes.get("/accessibility")
     def accessibility() -> Response:

@@ -48,7 +48,7 @@ def catalogue(service: TableService) -> DatasetCatalogue:
             except (NotReadyError, Stopped):
                 # Its policy was read before its records were asked for.
                 opening.append(Opening(name, service.policy_title(name) or name))
-                log.warning("the records of %r are still being opened", name)
+                log.warning("dataset %r is not ready yet", name)
             except LustrumError as error:
                 unavailable += 1
                 log.error("dataset left out: %s", error)
