@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from typing import Any
 
 import pytest
@@ -308,3 +309,49 @@ def test_a_workbook_holds_the_same_numbers_and_what_is_said_of_them(client: Test
     assert "Risk after protection" in notes
     assert body["id"] in notes
     assert client.get(f"/api/v1/tables?{LINK}&format=xlsx").content == response.content
+
+
+WORKING = [str(code) for code in range(4, 14)]
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("by=age&codes=age:15-64", "by=age&codes=age:4..13"),
+        ("by=age&codes=age:15-19,20 to 24,10", "by=age&codes=age:4,5,10"),
+        ("by=age:ten-year&codes=age:20-39", "by=age:ten-year&codes=age:T3,T4"),
+        ("by=age&group=age:Work=15-64", "by=age&group=age:Work=4..13"),
+        ("by=sex&where=age:15-64", "by=sex&among=age:4..13"),
+        ("by=sex&among=age:85%2B,<10", "by=sex&among=age:18..21,1,2"),
+        ("by=sex&where=region:Upper Merrow", "by=sex&where=region:1"),
+    ],
+)
+def test_labels_and_ranges_of_labels_stand_for_codes_everywhere(
+    bundled: TestClient, written: str, meant: str
+) -> None:
+    answers = [bundled.get(f"/api/v1/tables?dataset=demo&{one}") for one in (written, meant)]
+    assert [answer.status_code for answer in answers] == [200, 200], answers[0].text
+    one, other = (answer.json() for answer in answers)
+    assert one["table"] == other["table"]
+    assert one["query"] == other["query"]
+    assert one["links"] == other["links"]
+    hints = [bundled.get(f"/api/v1/hints?dataset=demo&{one}").json() for one in (written, meant)]
+    assert hints[0] == hints[1]
+    for page in ("", "/table", "/embed"):
+        pages = [bundled.get(f"/datasets/demo{page}?{one}") for one in (written, meant)]
+        assert [shown.status_code for shown in pages] == [200, 200]
+        cells = [re.findall(r"<td.*?</td>", shown.text) for shown in pages]
+        assert cells[0] == cells[1] != []
+    framed = [f"http://lustrum.test/datasets/demo/table?{one}" for one in (written, meant)]
+    cards = [bundled.get("/oembed", params={"url": address}).json() for address in framed]
+    assert cards[0] == cards[1]
+
+
+def test_a_question_in_json_may_name_categories_by_their_labels(bundled: TestClient) -> None:
+    body = ask(bundled, {"dataset": "demo", "by": ["sex"], "where": {"age": ["15-64"]}})
+    assert body["query"]["where"] == {"age": WORKING}
+    for bad, said in (("15-63", "does not begin and end"), ("teens", "no category 'teens'")):
+        asked = {"dataset": "demo", "by": ["sex"], "where": {"age": [bad]}}
+        answer = bundled.post("/api/v1/tables", json=asked)
+        assert answer.status_code == 400
+        assert said in answer.json()["detail"]

@@ -17,13 +17,16 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lustrum.model.errors import QueryError, choices
 from lustrum.model.hierarchy import Category
 from lustrum.model.statistic import TOTAL_SHARE, Quantity, Statistic
 from lustrum.model.text import Label, listed, say
-from lustrum.model.variable import RESERVED, REST_CODE, TOTAL_CODE, Variable
+from lustrum.model.variable import RESERVED, REST_CODE, TOTAL_CODE, Variable, codes_for
+
+if TYPE_CHECKING:
+    from lustrum.model.dataset import Dataset
 
 # What an own group holds, in words: its categories, those of numbers that follow each other as one range.
 
@@ -350,6 +353,26 @@ class TableQuery:
             return list(range(len(categories)))
         passing = item.members(variable)
         return [i for i, c in enumerate(categories) if not passing.isdisjoint(c.members)]
+
+    def in_codes(self, dataset: Dataset) -> TableQuery:
+        """The same question with codes wherever it names categories by labels or ranges of labels."""
+
+        def axis_in_codes(axis: Axis) -> Axis:
+            variable = dataset.variable(axis.variable)
+            every = None if axis.level is None else variable.level(axis.level).categories
+            codes = None if axis.codes is None else codes_for(axis.codes, variable, every)
+            groups = (replace(g, members=codes_for(g.members, variable)) for g in axis.groups)
+            return replace(axis, codes=codes, groups=tuple(groups))
+
+        chosen = any(axis.codes or axis.groups for axis in self.by)
+        return replace(
+            self,
+            by=tuple(map(axis_in_codes, self.by)) if chosen else self.by,
+            where=tuple(
+                replace(item, codes=codes_for(item.codes, dataset.variable(item.variable)))
+                for item in self.where
+            ),
+        )
 
     @property
     def with_totals(self) -> TableQuery:

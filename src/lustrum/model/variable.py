@@ -341,6 +341,28 @@ def categories_of(
     return list(out.values())
 
 
+def codes_for(
+    words: Sequence[str], variable: Variable, every: Sequence[Category] | None = None
+) -> tuple[str, ...]:
+    """The codes of categories that are written by their codes or labels, or as ranges such as ``15-64``.
+
+    A plain number is a code. What means nothing stays as it is, for whoever says what is wrong with it.
+    """
+    if all(map(variable.holds, words)):
+        return tuple(words)
+    codes: list[str] = []
+    for word in words:
+        found = [word]
+        if not (variable.holds(word) or word.isdecimal()):
+            try:
+                found = [category.code for category in categories_of(word, variable, every)]
+            except QueryError:
+                if span_of(word) is not None:
+                    raise
+        codes += found or [word]
+    return tuple(dict.fromkeys(codes))
+
+
 def codes_meant(text: str, variable: Variable) -> str:
     """The codes of what somebody wrote by its labels; nothing where it is not understood."""
     try:

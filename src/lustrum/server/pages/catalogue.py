@@ -151,7 +151,7 @@ def _read(served: ServedDataset, pairs: Iterable[tuple[str, str]]) -> Asked:
     tidied = forms.tidied(rest)
     asked = any(value for _, value in tidied)
     query = forms.read(tidied, served.dataset.name) if asked else default_query(served)
-    query, mistake = tree.chosen(served, query, about)
+    query, mistake = tree.chosen(served, query.in_codes(served.dataset), about)
     return Asked(query, fitting(view, query), wanted, about, mistake, asked)
 
 

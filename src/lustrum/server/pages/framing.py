@@ -52,7 +52,7 @@ def router(questions: Questions) -> APIRouter:
         pairs = [p for p in parse_qsl(parts.query) if p[0] not in ("tree", "under", "find", "q")]
         view, question = display.read(pairs)
         served = find(questions.service, place[1])
-        query = forms.read(question, place[1])
+        query = forms.read(question, place[1]).in_codes(served.dataset)
         query = query if query.by else default_query(served)
         width, height = (_size(asked, "maxwidth", 720), _size(asked, "maxheight", FRAME_HEIGHT))
         with in_language(code, request.url.path):

@@ -171,7 +171,7 @@ class Questions:
         ``form`` names all that the writing depends on beside the answer, and ``note`` hears where it is kept.
         """
         started = time.perf_counter()
-        snapshot = snapshot_of(self.service, query.dataset)
+        query, snapshot = self._read(query)
         key = Key.of(snapshot, query, form) if self.answers.on and snapshot.from_bundle else None
         written = None if key is None else self.answers.find(key)
         if written is not None:
@@ -196,13 +196,18 @@ class Questions:
 
     def ask(self, query: TableQuery) -> ServedAnswer:
         """The answer to a question, while its asker waits."""
-        snapshot = snapshot_of(self.service, query.dataset)
+        query, snapshot = self._read(query)
         self._sized(query, snapshot, "page")
         return self._answer(query, snapshot)
 
     def ask_or_job(self, query: TableQuery) -> ServedAnswer | Job:
         """The answer, or the job that makes it where the table is large."""
-        return self._answer_or_job(query, snapshot_of(self.service, query.dataset), "page")
+        return self._answer_or_job(*self._read(query), "page")
+
+    def _read(self, query: TableQuery) -> tuple[TableQuery, Snapshot]:
+        """The question in codes, and what answers it."""
+        snapshot = snapshot_of(self.service, query.dataset)
+        return query.in_codes(snapshot.dataset), snapshot
 
     def _answer_or_job(
         self, query: TableQuery, snapshot: Snapshot, form: str
@@ -215,7 +220,7 @@ class Questions:
 
     def submit(self, query: TableQuery) -> Job:
         """The job that makes a table."""
-        snapshot = snapshot_of(self.service, query.dataset)
+        query, snapshot = self._read(query)
         # A mistake in the question is better heard of now than later.
         self._sized(query, snapshot, "job")
         return self.jobs.submit(query, snapshot.mark, snapshot.policy.role)
@@ -229,6 +234,7 @@ class Questions:
     def precheck(self, query: TableQuery, snapshot: Snapshot | None = None) -> Precheck:
         """What the preliminary rules would say."""
         snapshot = snapshot or snapshot_of(self.service, query.dataset)
+        query = query.in_codes(snapshot.dataset)
         self._sized(query, snapshot, "job")
         with self._gate_of(snapshot).pass_through():
             return snapshot.precheck(query)

@@ -20,7 +20,8 @@ One form serves the page, the API and saved links::
                variables only, codes for own groups); it stands alone
 =============  =====================================================================================
 
-How lists of codes are written stands in ``code_lists``; in the label of a group an equals sign is
+How lists of codes are written stands in ``code_lists``. Labels and their ranges, such as ``15-64``, may stand
+where codes do; :meth:`~lustrum.model.TableQuery.in_codes` reads them. In the label of a group an equals sign is
 ``%3D`` and a percent sign ``%25``. A parameter without a value counts as absent, since that is what a form
 sends for a list that was left alone. A parameter that is not known is a mistake: to ignore it would answer
 another question.
