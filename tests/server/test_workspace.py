@@ -124,6 +124,42 @@ def test_a_map_shows_each_place_once_with_its_figure_and_classes_wider_than_the_
     assert "data-map" not in plain
 
 
+def test_areas_stand_by_district_in_tables_and_beside_a_map_with_the_borders_of_districts(
+    bundled: TestClient,
+) -> None:
+    asked = "/api/v1/datasets/demo/variables/area/categories?limit=1000"
+    names = {c["label"]: c["code"] for c in bundled.get(asked).json()["categories"]}
+    districts = bundled.get(f"{asked}&level=district").json()["categories"]
+
+    def blocks(view: str) -> list[tuple[str, list[str], list[int]]]:
+        page = html.unescape(bundled.get(f"{OPEN}?by=area&totals=on{view}").text)
+        found = []
+        for body in re.findall(r"<tbody>(.*?)</tbody>", page, re.DOTALL):
+            heading = re.search(r"District: ([^<\n]+)", body)
+            rows = re.findall(r'<th scope="row"[^>]*>([^<]+)</th>\s*<td[^>]*>([\d,]+)', body)
+            figures = [int(figure.replace(",", "")) for _, figure in rows]
+            found.append((heading[1] if heading else "", [name for name, _ in rows], figures))
+        return found
+
+    for view in ("", "&as=map"):
+        *parts, (nowhere, total, _) = blocks(view)
+        assert (nowhere, total) == ("", ["Total"])
+        assert [label for label, _, _ in parts] == [c["label"] for c in districts]
+        for (_, rows, figures), district in zip(parts, districts, strict=True):
+            codes = [names[row] for row in rows]
+            assert all(code.startswith(f"{district['code']}-") for code in codes)
+            # In the order of the classification, or the largest first beside a map.
+            assert codes == sorted(codes) if not view else figures == sorted(figures)[::-1]
+        assert sum(len(rows) for _, rows, _ in parts) == len(names) == 158
+    # Sorted by a reader, all areas stand in one list.
+    (one,) = blocks("&as=map&sort=-value")
+    assert one[2][:-1] == sorted(one[2][:-1], reverse=True)
+    drawn = bundled.get(f"{OPEN}?by=area&as=map").text
+    assert drawn.count('class="border"') == 1
+    assert re.findall(r'class="place"[^>]*>([^<]+)<', drawn) == [c["label"] for c in districts]
+    assert 'class="border"' not in bundled.get(f"{OPEN}?by=area:district&as=map").text
+
+
 def test_differences_within_the_margin_are_marked_and_files_hold_what_is_shown(
     bundled: TestClient,
 ) -> None:

@@ -108,7 +108,9 @@ def answer_values(
     """
     view, language = table.view, current()
     signs = Signs(*language.signs)
-    shown = grid(table, signs)
+    down = None if table.inner is None else table.axes[table.inner].name
+    named = {variable.name: variable for variable in answer.snapshot.dataset.variables}
+    shown = grid(table, signs, named.get(down or ""))
     here = view.address(page)
     drawn = table if view.form == "chart" else None
     fits = shown.width <= MOST_BESIDE and 1 < len(table.lines) <= MOST_LINES

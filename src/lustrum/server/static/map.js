@@ -41,7 +41,7 @@ export function link(main) {
     if (!now) return;
     for (const one of twins(now).flatMap((own) => [own, cellOf.get(own)])) one?.classList.add("here");
     // Above its neighbours, so that its whole border shows.
-    if (maps.length) for (const one of twins(now)) one.parentElement.querySelector("path:last-of-type").after(one);
+    if (maps.length) for (const one of twins(now)) one.parentElement.querySelector(":scope > path:last-of-type").after(one);
   }
 
   figure.addEventListener("pointermove", (event) => point(marks.find((mark) => mark === event.target)));

@@ -243,11 +243,9 @@ def _for_map(release: Release, view: TableView, mapped: str | None) -> TableView
     ):
         # The total of a place is all of it; its first category says something.
         chosen[others[0].name] = next(c for c in others[0].codes if c != TOTAL_CODE)
-    # A ranked list stands beside the map.
-    sort = view.sort or "-value"
     pivot = ((mapped, "rows"), *((name, "layers") for name in names if name != mapped))
     layer = tuple((name, chosen[name]) for name in names if name != mapped)
-    return replace(view, pivot=pivot, layer=layer, sort=sort)
+    return replace(view, pivot=pivot, layer=layer)
 
 
 def meaning(letter: str) -> str:
@@ -360,7 +358,8 @@ def _empty_rows(bare: Arrangement) -> Mask:
 
 def _orders(bare: Arrangement) -> Iterator[npt.NDArray[np.intp]]:
     """The order of the rows of each block; totals come last, and what is not shown just before them."""
-    sort = bare.view.sort
+    # A ranked list stands beside a map.
+    sort = bare.view.sort or ("-value" if bare.view.form == "map" else "")
     height = len(bare.rows)
     blocks = len(bare.blocks)
     key = sort.removeprefix("-")

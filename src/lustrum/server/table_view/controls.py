@@ -129,7 +129,7 @@ def controls(table: Arrangement, grid: Grid, page: str, mapped: str | None = Non
     turning = enumerate(_order(placing)) if view.form != "map" else ()
     further = [_pivot(table, position, n) for n, position in turning]
     further += [
-        _select("sort", say("Order of the rows"), _sorts(table), view.sort),
+        _select("sort", say("Order of the rows"), _sorts(table, grid.parts), view.sort),
         _select("names", say("Categories as"), _NAMES, view.names),
     ]
     if view.form == "table":
@@ -262,9 +262,12 @@ def _against(table: Arrangement, position: int, n: int) -> Select:
     return _select("against", label, options, here, f"view-against-{n + 1}")
 
 
-def _sorts(table: Arrangement) -> list[tuple[str, str]]:
+def _sorts(table: Arrangement, parts: str) -> list[tuple[str, str]]:
+    usual = say("As in the classification")
+    if table.view.form == "map":
+        usual = say("By {level}, largest first", level=parts) if parts else say("Largest first")
     options: list[tuple[str, str]] = [
-        ("", say("As in the classification")),
+        ("", usual),
         ("label", say("By name, A to Z")),
         ("-label", say("By name, Z to A")),
     ]

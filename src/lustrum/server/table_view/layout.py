@@ -9,7 +9,7 @@ from math import ceil
 import numpy as np
 
 from lustrum.formats.cell_text import WIDEST
-from lustrum.model import Category, CellStatus, Release, TableAxis
+from lustrum.model import Category, CellStatus, Level, Release, TableAxis, Variable
 from lustrum.model.arrays import Floats
 from lustrum.model.text import lowered, opening, say
 from lustrum.model.variable import TOTAL_CODE
@@ -33,6 +33,9 @@ CELLS = 4000
 """About this many cells stand on a page; more would make a browser slow."""
 
 FEWEST_ROWS = 25
+
+LONG = range(25, 5000)
+"""How many rows a table has that is cut into the parts of a coarser level, such as areas by district."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,8 @@ class Grid:
     pages: int
     empty_rows: int
     percentages: frozenset[str]
+    parts: str = ""
+    """The level that cuts a long table, such as district."""
 
     @property
     def columns(self) -> tuple[Head, ...]:
@@ -129,14 +134,48 @@ class Grid:
         return self.first - 1 + self.shown
 
 
+@dataclass(frozen=True)
+class Parts:
+    """A level in whose categories the rows of a long table lie, and the place of each row; totals come last."""
+
+    level: Level
+    places: tuple[int, ...]
+
+    @classmethod
+    def of(cls, table: Arrangement, variable: Variable | None) -> Parts | None:
+        """The finest such level; None where there is none, or where blocks cut the table already."""
+        if variable is None or len(table.blocks) > 1 or len(table.rows) not in LONG:
+            return None
+        for level in (level for hierarchy in variable.hierarchies for level in hierarchy.levels):
+            place_of = {m: at for at, whole in enumerate(level.categories) for m in whole.members}
+            lie_in = [{place_of[m] for m in row.members} for row in table.rows if row is not None]
+            total = len(level.categories)
+            places = tuple(
+                total if heavy else min(places)
+                for places, heavy in zip(lie_in, table.total_rows.tolist(), strict=True)
+            )
+            inside = all(len(p) == 1 for p, at in zip(lie_in, places, strict=True) if at < total)
+            if inside and 1 < len(set(places)) <= len(places) // 2:
+                return cls(level, places)
+        return None
+
+
 def lay_out(release: Release, view: TableView | None = None, signs: Signs = ENGLISH_SIGNS) -> Grid:
     """The page of a table that the view asks for."""
     return grid(arrange(release, view or TableView()), signs)
 
 
-def grid(table: Arrangement, signs: Signs = ENGLISH_SIGNS) -> Grid:
-    """A table that was turned and sorted, written out."""
+def grid(
+    table: Arrangement, signs: Signs = ENGLISH_SIGNS, variable: Variable | None = None
+) -> Grid:
+    """A table that was turned and sorted, written out.
+
+    ``variable`` runs down; rows of a long table that nobody has sorted stand under headings of a coarser level.
+    """
     view, lines = table.view, table.lines
+    parts = None if view.sort else Parts.of(table, variable)
+    place_of = [0] * len(table.rows) if parts is None else parts.places
+    lines = tuple(sorted(lines, key=lambda line: (line.block, place_of[line.row])))
     height = max(FEWEST_ROWS, CELLS // max(1, len(table.columns)))
     pages = max(1, ceil(len(lines) / height))
     page = min(view.page or 1, pages)
@@ -147,14 +186,19 @@ def grid(table: Arrangement, signs: Signs = ENGLISH_SIGNS) -> Grid:
     blocks: list[RowBlock] = []
     start = 0
     for end in range(1, len(shown) + 1):
-        block = shown[start].block
-        if end < len(shown) and shown[end].block == block:
+        block, place = shown[start].block, place_of[shown[start].row]
+        if end < len(shown) and (shown[end].block, place_of[shown[end].row]) == (block, place):
             continue
         labels = tuple(
             (axis.label, named(category, view.names)) for axis, category in table.blocks[block]
         )
+        if parts is not None:
+            labels = labels if not blocks else ()
+            there = parts.level.categories[place : place + 1]
+            labels += tuple((parts.level.label, named(part, view.names)) for part in there)
         rows = tuple(writer.row(block, line.row) for line in shown[start:end])
-        continued = start == 0 and first > 0 and lines[first - 1].block == block
+        before = lines[first - 1] if start == 0 and first else None
+        continued = before is not None and (before.block, place_of[before.row]) == (block, place)
         key = table.block_keys[block] if table.block_keys else ""
         blocks.append(RowBlock(labels, rows, continued, key))
         start = end
@@ -172,6 +216,7 @@ def grid(table: Arrangement, signs: Signs = ENGLISH_SIGNS) -> Grid:
         pages=pages,
         empty_rows=table.empty_rows,
         percentages=table.figures.based_on,
+        parts="" if parts is None else lowered(parts.level.label),
     )
 
 

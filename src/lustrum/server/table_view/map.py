@@ -17,7 +17,7 @@ from lustrum.server.table_view.chart import shades
 from lustrum.server.table_view.classes import classed
 from lustrum.server.table_view.drawing import Pen
 from lustrum.server.table_view.figures import ENGLISH_SIGNS, Signs
-from lustrum.server.table_view.layout import named
+from lustrum.server.table_view.layout import Parts, named
 
 MOST_NAMED = 24
 """So many places have their names on the map."""
@@ -31,22 +31,31 @@ class Shape:
     path: str
     shade: int
     description: str
-    name: str = ""
-    x: int = 0
-    y: int = 0
+
+
+@dataclass(frozen=True)
+class Place:
+    """A name on the map."""
+
+    name: str
+    x: int
+    y: int
 
 
 @dataclass(frozen=True)
 class Map:
     """Shapes on a sheet, with what their shades mean and how many categories have each.
 
-    ``shown`` names the category of every other variable.
+    ``shown`` names the category of every other variable. Where there are too many shapes to be named, names and
+    ``borders`` are those of the coarser parts that they lie in.
     """
 
     description: str
     width: int
     height: int
     shapes: tuple[Shape, ...]
+    places: tuple[Place, ...]
+    borders: str
     shown: tuple[tuple[str, str], ...]
     legend: tuple[tuple[int, str, int], ...]
     hidden: int
@@ -64,7 +73,8 @@ def draw_map(
     assert table.inner is not None
     axis = table.axes[table.inner]
     geography = next(g for g in dataset.maps if g.variable == axis.name)
-    finest = dataset.variable(axis.name).codes
+    variable = dataset.variable(axis.name)
+    parts = Parts.of(table, variable)
     pen = Pen(table, signs, None)
     rows, known = _rows(table, pen)
     values = [pen.value((0, row, 0)) for row in known]
@@ -75,26 +85,33 @@ def draw_map(
         margin = max(margin, beside.typical_margin)
     classes = classed(both, table.view.classes, margin)
     counts = [classes.shade(value) for value in values]
-    shapes, missing = [], []
+    shapes, places, missing = [], [], []
+    borders = ""
+    for part in () if parts is None else parts.level.categories:
+        outline = geography.outline(variable.codes[m] for m in part.members)
+        if outline:
+            places.append(Place(named(part, table.view.names), *_middle(outline)))
+            borders += _path(outline)
     for row in rows:
         category = table.rows[row]
         assert category is not None
-        outline = geography.outline(finest[m] for m in category.members)
+        outline = geography.outline(variable.codes[m] for m in category.members)
         if not outline:
             missing.append(pen.row_name(row))
             continue
         at = (0, row, 0)
         shade = classes.shade(pen.value(at)) if pen.known(at) else 0
         description = pen.describe(at, pen.row_name(row))
-        name = pen.row_name(row) if len(rows) <= MOST_NAMED else ""
-        shapes.append(
-            Shape(category.code, _path(outline), shade, description, name, *_middle(outline))
-        )
+        shapes.append(Shape(category.code, _path(outline), shade, description))
+        if len(rows) <= MOST_NAMED:
+            places.append(Place(pen.row_name(row), *_middle(outline)))
     return Map(
         description=_words(pen, axis, known, rows),
         width=geography.width,
         height=geography.height,
         shapes=tuple(shapes),
+        places=tuple(places[:MOST_NAMED]),
+        borders=borders,
         shown=tuple((a.label, named(c, table.view.names)) for a, c in table.blocks[0]),
         hidden=len(rows) - len(known),
         legend=tuple((shade, text, counts.count(shade)) for shade, text in shades(classes, pen)),
