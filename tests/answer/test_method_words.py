@@ -23,9 +23,9 @@ def test_the_default_method_is_said_in_sentences_for_readers() -> None:
     method = {"method": "protected-population", "base": 3, "cells": "small", "empty_share": 0.1}
     text = protected_by([method])
     assert text == (
-        "Method: protected-population. Every combination of all variables shows 0, 3 or a multiple of "
-        "it. Only combinations below that number are moved. In a first release, at least 10% of the "
-        "combinations that show the smallest number above 0 hold nobody."
+        "All tables are counted from one protected population. Every combination of all variables shows "
+        "0, 3 or a multiple of it. Only combinations below that number are moved. In a first release, "
+        "at least 10% of the combinations that show the smallest number above 0 hold nobody."
     )
     french = languages()["fr"].say(text)
     assert "au moins 10\u202f% des combinaisons" in french.replace("\u00a0", "\u202f")
@@ -37,8 +37,8 @@ def test_steps_before_counting_come_first_and_every_method_once() -> None:
     counts = {"method": "random-rounding", "base": 5, "before": [before]}
     text = protected_by([counts, counts, {**counts, "weights": "means of classes"}])
     assert text == (
-        "Method: record-swapping. The share of households that move: 0.05. "
-        "Method: random-rounding. Numbers are published as multiples of this: 5."
+        "Some households trade places with others like them. The share of households that move: 0.05. "
+        "Every number is rounded at random. Numbers are published as multiples of this: 5."
     )
 
 
@@ -52,7 +52,7 @@ def test_no_parameter_of_a_built_in_method_shows_its_name(name: str) -> None:
     spec: Any = load("lustrum.methods", name)(**NEEDED.get(name, {}))
     words = spec.to_mapping()
     text = str(protected_by([words]))
-    assert text.startswith(f"Method: {name}.")
+    assert text.startswith(f"Method: {name}.") or name not in text
     for key, value in words.items():
         if key not in ("method", "before") and value not in (None, [], ()):
             assert f". {key}: " not in text, key

@@ -272,7 +272,7 @@ class TestPublicBundle:
         ).text
         assert "What can be said about the largest contributor of a cell" in page
         assert "for the largest contributor of a typical cell" in page
-        assert "Method: protected-magnitudes" in page
+        assert "Every contribution to a sum was changed once" in page
         assert "Risk of disclosure" not in page
         both = public.get(
             "/datasets/businesses/table?by=activity:sector&statistic=count&statistic=sum:turnover"

@@ -42,6 +42,22 @@ _SENTENCES: dict[tuple[Any, ...], str] = {
 """What readers of the default method are told, in place of what its declarations say to the agency."""
 
 
+_NAMES = {
+    "protected-population": say("All tables are counted from one protected population.").template,
+    "protected-magnitudes": say("Every contribution to a sum was changed once.").template,
+    "protected-survey": say("Respondents share the weights and values of their classes.").template,
+    "proven-population": say(
+        "All tables are counted from people who were made up from noisy tables."
+    ).template,
+    "proven-sums": say("Sums were measured with noise.").template,
+    "random-rounding": say("Every number is rounded at random.").template,
+    "cell-key": say("Every number is changed by the keys of those it counts.").template,
+    "cell-key-magnitude": say("Every sum is changed by the keys of its contributors.").template,
+    "record-swapping": say("Some households trade places with others like them.").template,
+}
+"""What the usual methods are, in place of their names."""
+
+
 def protected_by(methods: Iterable[Mapping[str, Any]]) -> Message:
     """The methods in the order given, each once: those before counting first, then their parameters."""
     said: list[Message] = []
@@ -60,7 +76,8 @@ def _described(method: Mapping[str, Any]) -> Message:
     parameters = dict(method)
     name = str(parameters.pop("method"))
     meanings = _meanings(name)
-    said = [say("Method: {method}.", method=name)]
+    known = _NAMES.get(name)
+    said = [say("Method: {method}.", method=name) if known is None else Message(known, {})]
     for key, value in parameters.items():
         shown = _shown(value)
         sentence = _SENTENCES.get((name, key)) or _SENTENCES.get((name, key, str(value)))
