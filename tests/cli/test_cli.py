@@ -284,7 +284,10 @@ def test_policy_check_says_what_a_policy_decides(run: Run, data: Path, tmp_path:
     good = run("policy", "check", str(data / "policies" / "demo.toml"), data=data)
     assert good.returncode == 0
     assert "at most 6 variables" in good.stdout
-    assert "the input is protected by protected-population (base 3" in good.stdout
+    assert (
+        "one protected population is made of the records, by protected-population (base 3"
+        in good.stdout
+    )
     assert "Note well" not in good.stdout
     assert "names of variables were not checked" not in good.stdout
     (tmp_path / "bad.toml").write_text("[rules]\nmax_dims = 3\nend = true\n")

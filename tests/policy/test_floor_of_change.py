@@ -91,9 +91,7 @@ def test_swapping_needs_a_method_on_the_table_beside_it() -> None:
     swapping = {"method": "record-swapping", "geography": "area", "rate": 0.1}
     policy = Policy.model_validate({"before": [swapping], "protect": {"method": "random-rounding"}})
     assert policy.changed == 1.0
-    assert "At least 100% of ones and twos change, by the parameters of these steps." in explain(
-        policy
-    )
+    assert any("At least 100% of ones and twos change." in said for said in explain(policy))
 
 
 def test_shares_of_several_steps_are_not_added_up() -> None:

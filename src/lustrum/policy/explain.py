@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
+from lustrum.model.parameters import schema_of
 from lustrum.policy.parts import Fallback, PolicyMethod, PolicyPart, Risk, bits
 from lustrum.policy.policy import Policy
 from lustrum.protect.abilities import abilities_of
@@ -49,7 +50,8 @@ def explain(policy: Policy) -> Iterator[str]:
     if rules.nested_only:
         yield "Only published categories may be asked for, no groups of one's own."
     for step in policy.before:
-        yield f"Before anything is counted, the input is protected by {_words(step)}."
+        made = _MADE.get(step.method, "the input is protected")
+        yield f"Before anything is counted, {made}, by {_words(step)}."
     if policy.population is None:
         yield f"Every table is protected by {_words(policy.protect)}."
     else:
@@ -80,8 +82,8 @@ def explain(policy: Policy) -> Iterator[str]:
             f"respondents share a weight, with noise of up to {policy.weights.noise:.0%}."
         )
     yield (
-        f"It is released if the risk that is left to a reader, by {policy.risk.measure}, is at most "
-        f"{policy.risk.limit:g}."
+        f"It is released if the risk that is left to a reader is at most {policy.risk.limit:g}, from 0 to 1, "
+        f"by the measure {policy.risk.measure}."
     )
     if policy.audit.attackers:
         yield (
@@ -103,8 +105,10 @@ def explain(policy: Policy) -> Iterator[str]:
 
 
 def _floors(policy: Policy) -> Iterator[str]:
-    yield f"At least {policy.changed:.0%} of ones and twos change, by the parameters of these steps."
-    yield f"At least {bits(policy.entropy)} bits are left about each to a reader who knows these steps."
+    yield (
+        f"At least {policy.changed:.0%} of ones and twos change. Of each, at least {bits(policy.entropy)} bits "
+        "stay open to a reader who knows these steps: 1 bit is one even guess."
+    )
 
 
 def warnings(policy: Policy) -> Iterator[str]:
@@ -137,14 +141,28 @@ def _variables(number: int) -> str:
     return f"{number} variable{'' if number == 1 else 's'}"
 
 
+_MADE = {
+    "protected-population": "one protected population is made of the records",
+    "protected-magnitudes": "every contribution to a sum is changed once",
+    "proven-population": "people are made up from noisy tables of the records",
+    "proven-sums": "sums are measured with noise",
+    "record-swapping": "some households trade places",
+}
+
+
 def _words(method: PolicyMethod) -> str:
+    """A method with the parameters that tell most, and those that are not the usual ones."""
+    declared = schema_of(type(method.spec))["properties"]
     parameters = method.spec.to_mapping()
-    said = ", ".join(
+    said = [
         f"{key.replace('_', ' ')} {_said(value)}"
         for key, value in parameters.items()
-        if key != "method" and value not in ([], {}, None)
-    )
-    return f"{method.method} ({said})" if said else method.method
+        if key in ("base", "p", "rho")
+        or (key != "method" and value not in ([], {}, None, declared.get(key, {}).get("default")))
+    ]
+    if len(said) < len(parameters) - 1:
+        said.append("the rest as usual" if said else "as usual")
+    return f"{method.method} ({', '.join(said)})" if said else method.method
 
 
 def _next(fallback: Fallback) -> str:
