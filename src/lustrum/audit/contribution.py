@@ -95,6 +95,11 @@ class ContributionBelief:
         return f"ContributionBelief({self.bits:.3g} bits)"
 
     @cached_property
+    def ends(self) -> tuple[float, float]:
+        """The least and the greatest value."""
+        return float(self.values.min()), float(self.values.max())
+
+    @cached_property
     def bits(self) -> float:
         """The entropy of the belief."""
         if self.like is not None:
@@ -118,7 +123,23 @@ class ContributionBelief:
         return float((heap[ends] - heap[np.arange(values.size)]).max(initial=0.0))
 
 
-@lru_cache(maxsize=64)
+class _ProportionalBelief(ContributionBelief):
+    """A belief like another one, whose many values are only worked out for those who look at them."""
+
+    def __init__(self, like: ContributionBelief, ratio: float, least: int, most: int) -> None:
+        known = {"probability": like.probability, "step": like.step * ratio, "like": like}
+        vars(self).update(known, ratio=ratio, ends=(float(least), float(most)))
+
+    @cached_property
+    def values(self) -> Floats:
+        """Both ends have no weight of their own and are exact."""
+        assert self.like is not None
+        values: Floats = np.clip(np.rint(self.like.values * vars(self)["ratio"]), *self.ends)
+        values[0], values[-1] = self.ends
+        return values
+
+
+@lru_cache(maxsize=256)
 def _ends(published: int, low: Fraction, high: Fraction, side: Direction) -> tuple[int, int]:
     """The least and the greatest candidate for one published value: :func:`candidates` in whole numbers."""
     _check(low, high)
@@ -134,12 +155,12 @@ def _ends(published: int, low: Fraction, high: Fraction, side: Direction) -> tup
     return max(least, 1), most
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def _within(belief: ContributionBelief, share: float) -> float:
     return belief.within(share)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def contribution_belief(
     published: int, low: Fraction, high: Fraction, direction: Direction | None = None
 ) -> ContributionBelief:
@@ -157,13 +178,10 @@ def contribution_belief(
     if max(most - least for least, most in ends) < _DRAWN:
         return _weighed(published, low, high, sides)
     large, ratio = _weighed(_LARGE, low, high, sides), published / _LARGE
-    # Both ends have no weight of their own and are exact.
-    values = np.clip(np.rint(large.values * ratio), ends[0][0], ends[-1][1])
-    values[0], values[-1] = ends[0][0], ends[-1][1]
-    return ContributionBelief(values, large.probability, large.step * ratio, large)
+    return _ProportionalBelief(large, ratio, ends[0][0], ends[-1][1])
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def _weighed(
     published: int, low: Fraction, high: Fraction, sides: tuple[Direction, ...]
 ) -> ContributionBelief:

@@ -190,6 +190,9 @@ class Release(Framed):
     def take(self, picks: Sequence[npt.ArrayLike]) -> Release:
         """A part of the release: the given positions along each axis."""
         indices = [np.asarray(p, dtype=np.intp) for p in picks]
+        sizes = map(len, self.axes)
+        if all(np.array_equal(i, np.arange(n)) for i, n in zip(indices, sizes, strict=True)):
+            return self
         grid = np.ix_(*indices) if indices else ()
         return replace(
             self,

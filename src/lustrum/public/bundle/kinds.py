@@ -18,8 +18,11 @@ import numpy as np
 from lustrum.model import Category, Dataset
 from lustrum.model.arrays import Ints
 from lustrum.protect.population.search.levels import controlled_levels, root_functions
+from lustrum.runtime.remembered import Remembered
 
 Codes = frozenset[int]
+
+_MOST_CODES = 1 << 20
 
 
 def _groups(group_of: Ints, size: int) -> Iterator[Codes]:
@@ -95,4 +98,12 @@ class Kinds:
         root, function = self.functions[name]
         if root == name:
             return root, codes
-        return root, frozenset(np.flatnonzero(np.isin(function, list(codes))).tolist())
+        return root, self._known.get(
+            (name, codes),
+            lambda: frozenset(np.flatnonzero(np.isin(function, list(codes))).tolist()),
+        )
+
+    @cached_property
+    def _known(self) -> Remembered[Codes]:
+        """The codes of roots, by those of the variables that are functions of them."""
+        return Remembered(_MOST_CODES, len)

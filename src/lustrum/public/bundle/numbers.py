@@ -193,7 +193,7 @@ class BundleNumbers:
         counted = replace(query, measure=None)
         most = self._shared_bounds.get(counted, lambda: self._bounds_behind(counted))[1]
         sum_tables = SumTables(held.public, measured, held.negative)
-        shown = sum_tables.release(table, most, query, self._everybody(cube, table))
+        shown = sum_tables.release(table, most, query, lambda: self._everybody(cube, table))
         return Views(shown, None, shown)
 
     @cached_property

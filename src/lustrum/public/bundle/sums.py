@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -116,7 +116,9 @@ class SumTables:
         """The numbers, without bounds."""
         return _plain(table, self.measure, self.public.method, _SAID)
 
-    def release(self, table: Table, most: Ints, query: TableQuery, everybody: Mask) -> Release:
+    def release(
+        self, table: Table, most: Ints, query: TableQuery, everybody: Callable[[], Mask]
+    ) -> Release:
         """What may be shown; ``most`` is the most records that each cell can be made of.
 
         Where existence is secret, a cell may carry records of others, and others may carry its own, unless it
@@ -131,8 +133,8 @@ class SumTables:
             records = np.where(most < UNBOUNDED // pieces, most * pieces, UNBOUNDED)
             low, high = sum_bounds(table.values, records, self.public.factors.most)
             if not self.public.existence_public:
-                low = np.where(everybody, low, 0)
-                high = np.where(everybody, high, UNBOUNDED)
+                low = np.where(everybody(), low, 0)
+                high = np.where(everybody(), high, UNBOUNDED)
         variables = {axis.variable for axis in query.by} | {f.variable for f in query.where}
         tied = (
             ()
