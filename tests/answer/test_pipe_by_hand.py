@@ -353,7 +353,7 @@ def test_a_process_that_is_silent_is_ended_and_the_next_question_starts_another(
     hung = OtherSide(lambda number, words: [SIGN] if words == ("hello",) else [])
     service = start(hung, OtherSide(answering(["town"])), silence=1.0)
     begun = time.monotonic()  # before the sign, from which on silence is counted
-    with stopping(lambda: service._line.has_started), pytest.raises(Stopped):
+    with stopping(lambda: service._line._signs > 0), pytest.raises(Stopped):
         service._ask("hello")
     with pytest.raises(NotReadyError, match=SILENT):
         question(service)

@@ -9,7 +9,7 @@ from lustrum.model import InputError, Table
 from lustrum.protect import RandomRounding
 from lustrum.risk.r1 import R1, r1
 from lustrum.risk.r2 import R2, r2
-from lustrum.risk.slices import SliceRisk, SliceRisks, slice_risks
+from lustrum.risk.slices import SliceRisk, slice_risks
 from lustrum.risk.table_entropy import EntropyRisk
 from lustrum.study.sample_tables import AREAS_BY_RELIGION
 
@@ -39,7 +39,6 @@ def test_a_slice_of_nobody_is_marked_and_never_nan() -> None:
         ("1",), None, "The slice has nobody in it; an entropy needs at least one person."
     )
     assert risks.highest == risks.slices[1]
-    assert risks.masked().mask.tolist() == [True, False]
     assert "not measurable" in str(risks)
 
 
@@ -96,7 +95,3 @@ def test_a_release_needs_a_measure_of_releases_and_the_same_shape() -> None:
         slice_risks(R1(), TABLE, ["area"], AREAS_BY_RELIGION)
     with pytest.raises(InputError, match="different shapes"):
         slice_risks(R2(), TABLE, ["area"], AREAS_BY_RELIGION[:2])
-
-
-def test_nothing_measured_gives_an_empty_mask() -> None:
-    assert SliceRisks(("a",), ()).masked().size == 0

@@ -50,7 +50,6 @@ class DatasetPages:
         self._service = local_service(data, workers=1)
 
     def routes(self) -> list[Route]:
-        """The routes of datasets."""
         guarded, base_path = self._pages.guarded, "/datasets/{name:str}"
         return [
             Route("/", guarded(self.home)),
@@ -197,7 +196,6 @@ class DatasetPages:
         return state_of(self._data, self._service, request.path_params["name"])
 
     def _text(self, state: DatasetState) -> str:
-        """What the editor begins with."""
         draft = draft_path(self._data, state.name)
         with outages(draft):
             if draft.is_file():

@@ -138,7 +138,6 @@ class Door:
         return PlainTextResponse(sentence, 403, headers)
 
     def address(self, pages: str) -> str:
-        """The address that lets one browser in."""
         return f"{pages}{ENTER}?key={self.key}"
 
     @contextmanager

@@ -38,7 +38,6 @@ class ImportPages:
         self._intakes = Intakes(data, files)
 
     def routes(self) -> list[Route]:
-        """The routes of imports."""
         base_path = "/import/{number:int}"
         return [
             Route("/import", self._guarded(self.home)),
@@ -198,7 +197,6 @@ class Intakes:
         self._next = 1
 
     def get(self, number: int) -> Intake:
-        """A file by its number."""
         intake = self._intakes.get(number)
         if intake is None:
             raise InputError(
@@ -310,7 +308,6 @@ class Intakes:
             self._folder = None
 
     def _own(self) -> Path:
-        """The folder for what is dropped in."""
         if self._folder is None:
             with outages(self._data):
                 self._data.mkdir(parents=True, exist_ok=True, mode=0o700)

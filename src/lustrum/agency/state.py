@@ -57,7 +57,6 @@ class DatasetState:
 
     @property
     def title(self) -> str:
-        """Its name for people."""
         return self.dataset.title if self.dataset is not None else self.name
 
 

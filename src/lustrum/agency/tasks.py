@@ -101,7 +101,6 @@ class AgencyTasks:
         self._next = 1
 
     def get(self, number: int) -> Task:
-        """A task by its number."""
         task = self._tasks.get(number)
         if task is None:
             raise InputError(

@@ -48,7 +48,6 @@ class AgencyPages:
         self._environment.filters["number"] = lambda value: f"{value:,}"
 
     def part(self, template: str, **values: object) -> str:
-        """A part of a page."""
         return self._environment.get_template(template).render(values)
 
     def page(self, template: str, here: str, status: int = 200, **values: object) -> HTMLResponse:

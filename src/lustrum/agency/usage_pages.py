@@ -36,7 +36,6 @@ class UsagePages:
         self._pages, self._data, self._tasks, self._port = pages, data, tasks, metrics_port
 
     def routes(self) -> list[Route]:
-        """The routes of operation."""
         guarded = self._pages.guarded
         return [
             Route("/usage", guarded(self.usage, "/usage")),
@@ -96,7 +95,6 @@ class UsagePages:
         return page
 
     async def stop(self, request: Request) -> Response:
-        """End a task."""
         task = self._tasks.get(request.path_params["number"])
         task.stop()
         return RedirectResponse(f"/tasks/{task.number}", 303)

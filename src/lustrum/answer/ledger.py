@@ -66,12 +66,10 @@ Audience = str | None
 
 
 def canonical(query: TableQuery) -> str:
-    """The one text of a question."""
     return json.dumps(query.to_mapping(), sort_keys=True, ensure_ascii=False)
 
 
 def policy_text(policy: Policy) -> bytes:
-    """The one text of a policy."""
     return policy.model_dump_json().encode()
 
 

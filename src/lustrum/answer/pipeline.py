@@ -358,7 +358,7 @@ def _sum_figures(case: QuestionState, parts: Mapping[Quantity, Release]) -> tupl
 
 def finish(case: QuestionState) -> QuestionState:
     """Step 5: the answer, with what it is still worth to a reader."""
-    parts = _shown_parts(case)
+    parts = {quantity: _kept(case, part) for quantity, part in case.parts.items()}
     dataset = case.numbers.dataset
     edges = {variable.name: variable.edges for variable in dataset.variables if variable.edges}
     release = compose(
@@ -408,11 +408,6 @@ def _errors(case: QuestionState) -> dict[Statistic, Release]:
             )
             out[statistic] = _kept(case, carrier)
     return out
-
-
-def _shown_parts(case: QuestionState) -> dict[Quantity, Release]:
-    """The protected numbers of the areas that are left; nothing else may go into an answer."""
-    return {quantity: _kept(case, part) for quantity, part in case.parts.items()}
 
 
 def _kept(case: QuestionState, part: Release) -> Release:

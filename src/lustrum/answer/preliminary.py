@@ -42,7 +42,7 @@ def question_rules(query: TableQuery, dataset: Dataset, rules: Rules) -> Iterato
             say(
                 "Leave out {extra} of: {names}.",
                 extra=extra,
-                names=listed(_labels(query, dataset)),
+                names=listed([dataset.variable(axis.variable).label for axis in query.by]),
             ),
         )
     if len(query.where) > rules.max_filters:
@@ -247,10 +247,6 @@ def _nested_sets(variable: Variable) -> set[frozenset[int]]:
     if variable.hierarchies:
         sets |= {c.member_set for level in variable.hierarchies[0].levels for c in level.categories}
     return sets
-
-
-def _labels(query: TableQuery, dataset: Dataset) -> list[str]:
-    return [dataset.variable(axis.variable).label for axis in query.by]
 
 
 # One step coarser: the next level of a classification, as advice and as a question.

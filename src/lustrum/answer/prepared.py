@@ -35,7 +35,6 @@ class PreparedFolders:
             self._places[name] = path
 
     def names(self) -> list[str]:
-        """The programmes that are there."""
         return sorted(self._found())
 
     def folder(self, name: str) -> PreparedFolder:

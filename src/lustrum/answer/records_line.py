@@ -95,11 +95,6 @@ class RecordsLine:
         return self._over.is_set()
 
     @property
-    def has_started(self) -> bool:
-        """Whether the process has said anything yet."""
-        return self._signs > 0
-
-    @property
     def is_lively(self) -> bool:
         """Whether the process has just given a sign of life."""
         return self._signs > self._doubted and not self.is_broken and self._quiet < _QUIET

@@ -52,7 +52,6 @@ class SeparateRecordsService:
             return False
 
     def names(self) -> list[str]:
-        """The datasets that are there."""
         return datasets_in(self._root)
 
     def describe(self, name: str) -> Described:
@@ -95,7 +94,6 @@ class SeparateRecordsService:
         """Nothing to say: the other process always does, since it serves."""
 
     def close(self) -> None:
-        """End the process."""
         with self._lock:
             line, self._line = self._line, None
         if line is not None:

@@ -105,7 +105,6 @@ class StatedProtection:
 
 
 def protection_of(bundle: Bundle) -> StatedProtection:
-    """The public report of a bundle."""
     report = bundle.report
     base = report.support.base
     shown = np.arange(0, 4 * base, base)
@@ -171,7 +170,6 @@ class Snapshot:
 
     @property
     def dataset(self) -> Dataset:
-        """The public description."""
         return self.numbers.dataset
 
     @property
@@ -197,7 +195,6 @@ class Snapshot:
         return protection_of(numbers.bundle) if isinstance(numbers, BundleNumbers) else None
 
     def answer(self, query: TableQuery) -> Decision:
-        """An answer or a refusal."""
         return answer(query, self.numbers, self.policy)
 
     def precheck(self, query: TableQuery, *, count: bool = True) -> Precheck:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import ceil, floor
 from typing import Any, Literal
 
 import numpy as np
@@ -212,7 +213,6 @@ class _StatisticColumn:
     margins: Ints | None = None
 
     def scaled(self, decimals: int) -> _StatisticColumn:
-        """The same with more decimals."""
         factor = 10 ** (decimals - self.decimals)
         if factor == 1:
             return self
@@ -453,8 +453,8 @@ def _bounds(
     can &= below_most > 0  # a class that nobody can have reached holds no quantile
     must = below_least * (_PARTS - parts) >= parts * _above(most)
     first, last = np.argmax(can, axis=-1), np.argmax(must, axis=-1)
-    bottom = np.array([_floor(end) for end in ends[: can.shape[-1]]], dtype=np.int64)
-    top = [_ceiling(end) for end in ends[1:]]
+    bottom = np.array([floor(end) for end in ends[: can.shape[-1]]], dtype=np.int64)
+    top = [ceil(end) for end in ends[1:]]
     top += [UNBOUNDED] * (can.shape[-1] - len(top))
     return bottom[first], np.array(top, dtype=np.int64)[last]
 
@@ -468,11 +468,3 @@ def _above(counts: Floats) -> Floats:
 def _nearest(value: Fraction) -> int:
     size = (2 * abs(value.numerator) + value.denominator) // (2 * value.denominator)
     return -size if value < 0 else size
-
-
-def _floor(value: Fraction) -> int:
-    return value.numerator // value.denominator
-
-
-def _ceiling(value: Fraction) -> int:
-    return -(-value.numerator // value.denominator)

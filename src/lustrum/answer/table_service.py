@@ -223,7 +223,6 @@ class TableService:
         return names
 
     def datasets(self) -> list[Dataset]:
-        """Their descriptions."""
         return [self.dataset(name) for name in self.names()]
 
     def dataset(self, name: str) -> Dataset:

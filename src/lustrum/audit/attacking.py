@@ -44,7 +44,6 @@ class Outsider:
     """Knows what is published and nothing more."""
 
     def contributions(self, known: Knowledge) -> OwnContributions:
-        """Nothing."""
         return OwnContributions()
 
 
@@ -76,7 +75,6 @@ class Insider:
         return "Insider()" if self.cell is None else f"Insider(cell={self.cell!r})"
 
     def contributions(self, known: Knowledge) -> OwnContributions:
-        """The contribution to its cell."""
         if self.cell is None:
             return OwnContributions(anywhere=int(self.contribution))
         return OwnContributions(named={known.cell(self.cell): int(self.contribution)})

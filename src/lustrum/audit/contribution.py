@@ -101,7 +101,6 @@ class ContributionBelief:
 
     @cached_property
     def bits(self) -> float:
-        """The entropy of the belief."""
         if self.like is not None:
             return self.like.bits + float(log2(self.step / self.like.step))
         p = self.probability[self.probability > 0]

@@ -54,12 +54,10 @@ class PopulationGrid:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """Its variables."""
         return frozenset(axis.variable for axis in self.axes)
 
     @cached_property
     def by_name(self) -> Mapping[str, GridAxis]:
-        """Its axes."""
         return {axis.variable: axis for axis in self.axes}
 
     @cached_property
@@ -109,7 +107,6 @@ class JoinedGrids:
         return sorted(range(len(parts)), key=lambda at: parts[at])
 
     def grid(self, *, numbers: bool) -> PopulationGrid:
-        """The two as one."""
         parts = self.one.axes[self.at].parts + self.other.axes[self.at].parts
         axis = GridAxis(self.along, tuple(parts[at] for at in self._order))
         axes = (*self.one.axes[: self.at], axis, *self.one.axes[self.at + 1 :])

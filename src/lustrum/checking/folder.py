@@ -169,7 +169,6 @@ class CheckerFolder:
         return found
 
     def output(self, name: str) -> dict[str, Any]:
-        """What the session says of an output."""
         listed: dict[str, dict[str, Any]] = {one["name"]: one for one in self.session["outputs"]}
         if name not in listed:
             raise InputError(f"The session has no output {name!r}; {choices(name, list(listed))}.")

@@ -73,7 +73,6 @@ class JointAudit:
     undecided: tuple[str, ...] = ()
 
     def about(self, output: str) -> tuple[OutputDifference, ...]:
-        """What an output takes part in."""
         return tuple(one for one in self.differences if output in one.outputs)
 
 
@@ -174,7 +173,6 @@ class _Parts:
         self._name_variables()
 
     def parts(self, output: int) -> frozenset[int]:
-        """The parts of the population of an output."""
         return frozenset(np.flatnonzero(self.matrix[output]).tolist())
 
     # --- Which columns of outputs are one variable, and which is a coarser form of another
@@ -271,7 +269,6 @@ class _Parts:
 
 
 def _function(fine: Ints, coarse: Ints, categories: int) -> Ints:
-    """The coarse category of each fine one."""
     out = np.full(categories, -1, dtype=np.int64)
     both = (fine >= 0) & (coarse >= 0)
     out[fine[both]] = coarse[both]
@@ -513,7 +510,6 @@ class _Space:
         return tuple(self.parts.outputs[number].output for number in kept)
 
     def describe(self, target: _Target) -> SmallGroup:
-        """A group in words."""
         named = zip(target.level, target.cell, strict=True)
         where = tuple((name, self.parts.labels[name][code]) for name, code in named)
         return SmallGroup(where, target.people)

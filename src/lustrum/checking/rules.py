@@ -17,7 +17,6 @@ Verdict = Literal["pass", "review", "fail"]
 
 OF_VALUES = ("sum", "mean", "std", "var")
 """Statistics that one large contribution can give away, so that p % and dominance are asked too."""
-OF_ORDER = ("median", "quantile")
 OF_ONE = ("min", "max", "first", "last")
 """Statistics that are the value of one person."""
 
@@ -95,7 +94,6 @@ class OutputRules:
         return rare
 
     def to_mapping(self) -> dict[str, float]:
-        """The rules as plain numbers."""
         return dict(vars(self))
 
 

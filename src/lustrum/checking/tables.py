@@ -59,7 +59,6 @@ class OutputPopulation:
 
     @property
     def variables(self) -> Level:
-        """The variables of the output, in its order."""
         return tuple(self.labels)
 
     def visible(self, within: Iterable[str]) -> dict[Level, Mask]:
@@ -85,7 +84,6 @@ class OutputPopulation:
 
     @classmethod
     def from_arrays(cls, output: str, arrays: Mapping[str, Any]) -> OutputPopulation:
-        """The population that a file holds."""
         names = [word.removeprefix("codes/") for word in arrays if word.startswith("codes/")]
         levels = sorted(int(w.removeprefix("level/")) for w in arrays if w.startswith("level/"))
         return cls(
@@ -133,7 +131,6 @@ class TableOutput:
 
     @cached_property
     def codes(self) -> dict[str, Ints]:
-        """In which of them each record is."""
         out = {}
         for name, column in self.columns.items():
             at = {label: code for code, label in enumerate(self.labels[name])}
@@ -209,7 +206,6 @@ class TableOutput:
 
     @cached_property
     def failing(self) -> dict[str, Mask]:
-        """Which cells fail, by rule."""
         names = [statistic_of(s)[0] for s in self.statistics]
         return self.rules.judge(self.table, self.counts, names)
 

@@ -106,7 +106,6 @@ def make_record_keys(
     data: Path,
     console: Console,
 ) -> None:
-    """Make the keys of records in a database."""
     from lustrum.tabulate import Store, read_description
     from lustrum.tabulate.remote import read_connection, write_keys
 

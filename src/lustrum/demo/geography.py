@@ -47,7 +47,6 @@ _DECAY_BY_RANK = 0.8
 
 @cache
 def area_shares() -> Floats:
-    """Share of the population by area."""
     shares: list[float] = []
     for code, (of_region, *counts) in DISTRICTS.items():
         region = REGION_1_SHARE if code[0] == "1" else 1 - REGION_1_SHARE
@@ -62,17 +61,14 @@ def area_shares() -> Floats:
 
 @cache
 def area_kinds() -> Positions:
-    """Position in :data:`KINDS` by area."""
     return np.concatenate([np.repeat(np.arange(4), counts) for _, *counts in DISTRICTS.values()])
 
 
 @cache
 def area_districts() -> Positions:
-    """Position in :data:`DISTRICTS` by area."""
     return np.repeat(np.arange(len(DISTRICTS)), [sum(counts) for _, *counts in DISTRICTS.values()])
 
 
 @cache
 def area_regions() -> Positions:
-    """Position of the region by area."""
     return np.array([int(code[0]) - 1 for code in DISTRICTS], dtype=np.int64)[area_districts()]

@@ -20,7 +20,6 @@ class Arrow:
     tells_about: ClassVar[bool] = True
 
     def write(self, release: Release, label: str = "", about: About = NOTHING) -> bytes:
-        """The release as the bytes of a file."""
         import pyarrow as pa
         from pyarrow import ipc, parquet
 

@@ -137,7 +137,6 @@ class CsvDescription:
     tells_about: ClassVar[bool] = True
 
     def write(self, release: Release, label: str = "", about: About = NOTHING) -> str:
-        """The description as text."""
         wide = about.beside(release)
         head = next(csv.reader([next(Csv().pieces(wide))]))
         titles = {axis.name: axis.label for axis in wide.axes}

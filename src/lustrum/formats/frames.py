@@ -66,7 +66,7 @@ def to_pandas(
     _check_words(labels, wide)
     if wide:
         head, columns = _wide(item, labels)
-        names = [axis.name for axis in _axes(item)]
+        names = [axis.name for axis in item.axes]
         keys = [*zip(*(column.values for column in head.values()), strict=True)]
         rows: Any = (
             pd.MultiIndex.from_tuples(keys, names=list(head))
@@ -187,10 +187,6 @@ def _check_words(labels: object, wide: object) -> None:
     for name, value in (("labels", labels), ("wide", wide)):
         if type(value) is not bool:
             raise InputError(f"{name!r} is True or False, not {value!r}.")
-
-
-def _axes(item: Table | Release) -> tuple[TableAxis, ...]:
-    return item.axes
 
 
 def _columns(item: Table | Release, labels: bool, wide: bool) -> Columns:

@@ -35,7 +35,6 @@ class Html:
         self.show = show
 
     def write(self, release: Release, label: str = "", about: About = NOTHING) -> str:
-        """The release as a page."""
         check_publishable(release, "An HTML page")
         return "".join(self._parts(about.beside(release), label, about))
 

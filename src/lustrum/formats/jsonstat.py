@@ -30,7 +30,6 @@ class JsonStat:
     tells_about: ClassVar[bool] = True
 
     def write(self, release: Release, label: str = "", about: About = NOTHING) -> str:
-        """The release as text."""
         out = dataset(release, label)
         selection = {axis.name: axis.labels[0] for axis in about.selection}
         said = {"selection": selection, "dataset": about.dataset, "version": about.version}

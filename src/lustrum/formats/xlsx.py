@@ -91,7 +91,6 @@ class _Pen:
     def text(
         self, sheet: Worksheet, row: int, column: int, text: str, look: Format | None = None
     ) -> None:
-        """A text, whatever it begins with."""
         if text.startswith("<r>"):
             # xlsxwriter would take it for XML of its own; the parts of a text it writes as texts.
             parts = (text[:1], text[1:2], text[2:])
@@ -227,7 +226,6 @@ def _cells_head(sheet: Worksheet, pen: _Pen) -> None:
 
 
 def _cells_body(sheet: Worksheet, pen: _Pen) -> None:
-    """One row a cell."""
     release = pen.release
     names, _, unit, uncertain = cell_heads(release)
     margins = release.error_margins

@@ -257,7 +257,6 @@ class Samples:
         return cell_texts
 
     def _table(self, columns: list[tuple[int, ...]]) -> Iterator[str]:
-        """The rows of the sheet Table."""
         release = self.release
         placing = usual_placing(release.shape)
         order = _Order((*placing.layers, *placing.rows, *placing.columns))

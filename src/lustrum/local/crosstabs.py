@@ -497,7 +497,6 @@ class ProtectedTable(Framed):
         return self.decision._cells()
 
     def _repr_html_(self) -> str:
-        """The public table, for a notebook."""
         if self.decision is not None:
             return self.decision._repr_html_()
         return self.release._repr_html_() if self.release is not None else escape(repr(self))

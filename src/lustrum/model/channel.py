@@ -381,7 +381,6 @@ class StepChannel(ABC):
         """The limit of the chance to stay for large values."""
 
     def transitions(self, true: Ints) -> Transitions:
-        """A row for each true value."""
         origin, published, chances = [], [], []
         for index, value in enumerate(np.asarray(true, dtype=np.int64).ravel().tolist()):
             shown, chance = self._row(value)

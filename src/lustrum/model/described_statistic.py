@@ -38,7 +38,6 @@ class _Words:
     weight_decimals: int
 
     def described(self, statistic: Statistic) -> DescribedStatistic:
-        """One statistic."""
         if statistic.variable is not None:
             return self._quantile(statistic, self.dataset.variable(statistic.variable))
         measure = None if statistic.measure is None else self.dataset.measure(statistic.measure)

@@ -147,7 +147,6 @@ def _code(shape: Mapping[str, Any]) -> str:
 
 
 def _polygons(geometry: Mapping[str, Any], key: str) -> Iterator[Any]:
-    """The rings of a polygon or of several."""
     kind, parts = geometry["type"], geometry[key]
     if kind not in ("Polygon", "MultiPolygon"):
         raise ValueError

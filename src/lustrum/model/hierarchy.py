@@ -31,7 +31,6 @@ class Category:
 
     @cached_property
     def member_set(self) -> frozenset[int]:
-        """The positions as a set."""
         return frozenset(self.members)
 
 
@@ -46,7 +45,6 @@ class Level:
 
     @cached_property
     def codes(self) -> frozenset[str]:
-        """The codes of all categories."""
         return frozenset(c.code for c in self.categories)
 
     @cached_property

@@ -29,7 +29,6 @@ def _registered(group: str) -> dict[str, EntryPoint]:
 
 
 def names(group: str) -> tuple[str, ...]:
-    """What is registered in a group, sorted."""
     return tuple(sorted(_registered(group)))
 
 

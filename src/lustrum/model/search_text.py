@@ -60,5 +60,4 @@ class SearchText:
 
 
 def words_of(wanted: str) -> Words:
-    """The words of a search as they are."""
     return [[word] for word in wanted.casefold().split()]

@@ -108,12 +108,10 @@ class TableAxis:
 
     @cached_property
     def codes(self) -> tuple[str, ...]:
-        """The codes in order."""
         return tuple(c.code for c in self.categories)
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """The labels in order."""
         return tuple(c.label for c in self.categories)
 
     @cached_property

@@ -32,7 +32,6 @@ def read_translations(raw: object) -> Mapping[str, Mapping[str, str]]:
 
 
 def language_code(code: str) -> str:
-    """The code, if it is one of a language."""
     if not _LANGUAGE.match(code):
         raise DescriptionError(f"{code!r} is no language; write a code such as 'en' or 'fr'.")
     return code

@@ -82,7 +82,6 @@ class Variable:
 
     @property
     def levels(self) -> tuple[Level, ...]:
-        """The levels of all hierarchies."""
         return tuple(level for hierarchy in self.hierarchies for level in hierarchy.levels)
 
     @cached_property

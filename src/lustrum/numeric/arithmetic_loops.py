@@ -27,7 +27,6 @@ __all__ = ["digamma", "exp", "log", "log1p", "log_gamma"]
 
 @compiled_if_large
 def exp(x: float) -> float:  # pragma: no cover
-    """``e**x``."""
     if x != x:
         return x
     x = min(max(x, -746.0), 710.0)
@@ -105,7 +104,6 @@ def log2s(x: Array) -> Any:  # pragma: no cover
 
 @compiled
 def log1p(x: float) -> float:  # pragma: no cover
-    """``log(1 + x)``, also for small ``x``."""
     whole = 1.0 + x
     if whole == 1.0 or x == math.inf:
         return x

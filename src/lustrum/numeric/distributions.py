@@ -137,7 +137,6 @@ def _binomial(k: Floats, n: Floats, p: Floats, q: Floats) -> Floats:
 
 
 def _all_of(n: Floats, p: Floats, q: Floats) -> Floats:
-    """``p**n``, by the smaller of ``p`` and ``q = 1 - p``."""
     small = q < 0.5
     logs = np.where(small, log1p(-np.where(small, q, 0.0)), log(np.where(small | (p <= 0), 1.0, p)))
     return np.asarray(np.where(n == 0, 1.0, np.where(p > 0, exp(n * logs), 0.0)))

@@ -63,7 +63,6 @@ class LogLinearFit:
 
     @property
     def degrees(self) -> int:
-        """Degrees of freedom."""
         return int(self.support.sum()) - self.rank
 
     @cached_property

@@ -17,7 +17,6 @@ from lustrum.protect.privacy import power_of_rho
 
 
 def explain(policy: Policy) -> Iterator[str]:
-    """What the policy decides, a sentence each."""
     rules = policy.rules
     whom = "any dataset" if policy.dataset == "*" else f"dataset {policy.dataset!r}"
     yield f"It applies to {whom}."

@@ -415,7 +415,6 @@ class Weights(PolicyPart):
 
     @cached_property
     def spec(self) -> ProtectedSurvey:
-        """The method."""
         return ProtectedSurvey(
             class_size=self.class_size,
             noise=self.noise,

@@ -63,9 +63,7 @@ class RecordMethod(Protocol):
         """Protect records; the same generator gives the same bytes, and makes a study of them."""
         ...
 
-    def publish(self, table: Table) -> Release:
-        """A table counted from protected records, as a release."""
-        ...
+    def publish(self, table: Table) -> Release: ...
 
     def to_mapping(self) -> dict[str, Any]:
         """The method in the words of a policy file."""
@@ -137,7 +135,6 @@ def standing(release: Release, table: Table) -> Release:
 
 
 def keyed_chance(method: Any, table: Table, secret: Deriving) -> KeyedChance:
-    """Chance that the secret, the method, the table and its records fix."""
     digest = hashlib.sha256(table.values.tobytes())
     digest.update(b"" if table.keys is None else table.keys.tobytes())
     description = json.dumps(

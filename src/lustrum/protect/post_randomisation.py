@@ -95,7 +95,6 @@ class PostRandomisation(RecordMethodSpec):
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The variables that are changed."""
         return (self.variable,) if isinstance(self.variable, str) else self.variable
 
     @property

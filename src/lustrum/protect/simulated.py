@@ -27,8 +27,6 @@ from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import TABULAR, MethodSpec, Stage, released, whole_counts
 from lustrum.protect.totals.inner_table import InnerTable, Keep, margin_names, margin_words
 
-Axes = tuple[int, ...]
-
 _LISTED = 50_000  # the most tables of a fibre that are listed
 _TRIED = 2_000_000  # values tried before a chain is expected to be quicker
 _WIDE = 200  # tables with more cells are not listed

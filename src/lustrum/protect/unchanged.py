@@ -24,11 +24,9 @@ class IdentityChannel:
         return Transitions(rows, np.asarray(true, dtype=np.int64), np.ones(true.size))
 
     def support(self, published: Ints) -> tuple[Ints, Ints]:
-        """The value itself."""
         return np.asarray(published), np.asarray(published)
 
     def stay(self, lowest: int, highest: int | None) -> float:
-        """Everything stays."""
         return 1.0
 
 
@@ -47,7 +45,6 @@ class Unchanged:
     )
 
     def apply(self, table: Table, rng: Seed = None) -> Release:
-        """The table, unchanged."""
         rng = checked_input(table, rng)
         return released(
             table,

@@ -52,9 +52,7 @@ class ProtectedNumbers(Protocol):
     """Answers a question with protected numbers only."""
 
     @property
-    def dataset(self) -> Dataset:
-        """The public description."""
-        ...
+    def dataset(self) -> Dataset: ...
 
     @property
     def mark(self) -> str:
@@ -72,9 +70,7 @@ class ProtectedNumbers(Protocol):
         ...
 
     @property
-    def weighted_measures(self) -> tuple[str, ...]:
-        """The measures whose weighted sums are protected."""
-        ...
+    def weighted_measures(self) -> tuple[str, ...]: ...
 
     def quotients(self, over: TableQuery, under: TableQuery, within: str | None) -> Graded | None:
         """Standard errors of weighted numbers in proportion to others; None where there are no weighted ones.
@@ -116,9 +112,7 @@ class RecordsService(Protocol):
         """Start it again where it has ended; whether it lives or is being started."""
         ...
 
-    def names(self) -> list[str]:
-        """The datasets that are there."""
-        ...
+    def names(self) -> list[str]: ...
 
     def describe(self, name: str) -> Described:
         """A dataset and its version in force."""
@@ -181,7 +175,6 @@ class KeyedNumbers(KeyedSource):
 
     @property
     def dataset(self) -> Dataset:
-        """The public description."""
         return self.described.dataset
 
     @property
@@ -190,7 +183,6 @@ class KeyedNumbers(KeyedSource):
         return self.described.version
 
     def views(self, query: TableQuery) -> Views:
-        """The protected numbers of a question."""
         return self.records.views(query, self.policy)
 
 

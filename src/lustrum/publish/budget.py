@@ -89,7 +89,6 @@ class BudgetLedger:
 
     @property
     def left(self) -> Fraction:
-        """What is left."""
         return self.limit - self.spent
 
     @property

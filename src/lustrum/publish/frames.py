@@ -218,7 +218,6 @@ def named_columns(
 
 
 def _listed(columns: object) -> list[Any]:
-    """One column, or several in a list."""
     if columns is None:
         return []
     if isinstance(columns, str) or not hasattr(columns, "__len__"):

@@ -68,7 +68,6 @@ class TrueFile:
 
     @cached_property
     def codes(self) -> tuple[tuple[str, ...], ...]:
-        """The codes of each variable."""
         return tuple(
             tuple(dict.fromkeys(key[i] for key in self.keys)) for i in range(len(self.names))
         )

@@ -142,7 +142,6 @@ class ValueFindings:
                 )
 
     def finding(self, cube: CellCube, cell: int, low: float, high: float, follows: bool) -> str:
-        """What a range of a cell means."""
         if low == high:
             return "exact"
         bounded = np.isfinite(high - low) and high < UNBOUNDED

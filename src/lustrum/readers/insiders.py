@@ -175,7 +175,6 @@ class Contributors:
         return sparse.csc_array(self.parties)
 
     def levels(self, rule: Rule) -> ProtectionLevels:
-        """What a rule asks for."""
         asked = rule.judge(self.table)
         primary = asked.mask & self.additive
         upper = np.where(primary, np.maximum(asked.upper, 1), 0)

@@ -418,7 +418,6 @@ DefaultLevel = tuple[Decimal, bool]
 
 
 def default_level(text: str) -> DefaultLevel:
-    """A level in words, such as ``10%`` or ``5``."""
     number = printed(text.strip().removesuffix("%"), Style())
     if number is None or number.mark or number.value < 0:
         raise InputError(f"--protect is a percentage such as 10% or a number, not {text!r}.")

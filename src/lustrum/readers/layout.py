@@ -215,7 +215,6 @@ class SuppressSettings(_LayoutPart):
     decimals: Annotated[int, Field(ge=0)] | None = None
 
     def method(self) -> dict[str, Any]:
-        """The parameters of the method that are stated."""
         return self.model_dump(exclude={"rule", "frozen", "never", "decimals"}, exclude_none=True)
 
 
@@ -276,7 +275,6 @@ def layouts_of(files: Sequence[Path], layouts: Sequence[Path]) -> list[Layout | 
 
 
 def layout_of_text(text: str, source: str) -> Layout:
-    """A layout from its TOML."""
     try:
         return Layout.model_validate(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:

@@ -76,7 +76,6 @@ class Proposal:
 
 
 def propose(container: Container) -> Proposal:
-    """Propose what everything in a file is."""
     reasons: dict[str, str] = {}
     questions: list[RoleQuestion] = []
     tables, decimal = [], "."

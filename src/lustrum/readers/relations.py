@@ -38,7 +38,6 @@ class CodeRelation:
 
     @classmethod
     def total(cls, axis: str, total: str, parts: Sequence[str]) -> CodeRelation:
-        """A total is the sum of its parts."""
         return cls(axis, ((total, -1), *((part, 1) for part in parts)))
 
 
@@ -269,7 +268,6 @@ def _steps(name: str, at: tuple[int, ...], cube: CellCube, layout: Layout) -> li
 def _share(
     cube: CellCube, target: int, whole: int, factor: Fraction, low: Fraction, high: Fraction
 ) -> Iterator[tuple[list[tuple[int, int]], int, int]]:
-    """``low * whole <= factor * target <= high * whole``, for a whole that is not negative."""
     if whole == target:
         return
     if cube.signed and not (cube.known.flat[whole] and cube.value.flat[whole] > 0):

@@ -97,10 +97,8 @@ class FileReport(_ReportPart):
     pattern: PatternReport | None = None
 
     def write(self, path: Path) -> None:
-        """Write the report as JSON."""
         write_whole(path, self.model_dump_json(indent=1).encode())
 
     @property
     def disclosed(self) -> tuple[AuditedValue, ...]:
-        """The values that count as disclosed."""
         return tuple(v for v in self.values if v.finding in ("exact", "close", "within protection"))

@@ -31,7 +31,6 @@ class CodeMembers:
     how: Mapping[str, str]
 
     def sentence(self) -> str:
-        """What the codes are, in words."""
         sums = [code for code in self.members if code in self.how]
         everything = frozenset().union(*self.members.values())
         tops = [code for code in sums if self.members[code] == everything]

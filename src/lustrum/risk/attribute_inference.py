@@ -64,7 +64,6 @@ class AttributeInference(RiskSpec):
     )
 
     def before(self, table: Table) -> float:
-        """The gain from the table as it is."""
         return self._most(self.variables(table))
 
     def after(self, table: Table, release: Release) -> float:

@@ -107,7 +107,6 @@ class CellCertainty(RiskSpec):
         return self.cells(table, release).mean
 
     def judged(self, table: Table) -> Mask:
-        """The inner cells that are at risk."""
         check_table(table, f"The risk measure {self.name!r}")
         if table.kind != "count" or table.decimals:
             raise InputError("The certainty about small cells is for tables of whole counts.")
@@ -116,7 +115,6 @@ class CellCertainty(RiskSpec):
         return at_risk if table.structural is None else at_risk & ~table.structural
 
     def cells(self, table: Table, release: Release) -> CertainCells:
-        """The same, cell by cell."""
         check_table(table, f"The risk measure {self.name!r}")
         check_release(release, f"The risk measure {self.name!r}")
         if release.shape != table.shape:

@@ -124,7 +124,6 @@ def check_weights(weights: Sequence[float]) -> tuple[float, float, float]:
 
 
 def check_size(sample: Cells, people: int) -> int:
-    """The size of the population, checked against its sample."""
     if not _whole(people):
         raise InputError("The population size must be a whole number.")
     if sample.total == 0:

@@ -94,7 +94,6 @@ class RiskEstimate:
 
     @property
     def fraction(self) -> float:
-        """The sampling fraction."""
         return self.sampled / self.people
 
     @property
@@ -117,7 +116,6 @@ class RiskEstimate:
         )
 
     def to_arrow(self) -> pa.Table:
-        """The comparison as an Arrow table."""
         import pyarrow as pa
 
         return pa.Table.from_pylist([dict(row) for row in self.comparison()])
@@ -249,12 +247,10 @@ class SampleRisk(RiskSpec):
         check_weights(self.weights)
 
     def before(self, table: Table) -> float:
-        """The risk of publishing the sample as it is."""
         check_table(table, f"The risk measure {self.name!r}")
         return self._mean(table, cells_of(table, "sample").measured)
 
     def after(self, table: Table, release: Release) -> float:
-        """The risk of the release in place of the sample's table."""
         check_table(table, f"The risk measure {self.name!r}")
         check_release(release, f"The risk measure {self.name!r}")
         whole, part = cells_of(table, "sample"), cells_of(release, "published table")

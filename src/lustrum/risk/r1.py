@@ -81,5 +81,4 @@ class R1(RiskSpec):
             check_weights(self.weights)
 
     def before(self, table: Table) -> float:
-        """The risk of publishing the table as it is."""
         return r1(table, self.weights)

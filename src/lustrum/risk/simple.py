@@ -32,7 +32,6 @@ class Uniques(RiskSpec):
     name: ClassVar[str] = "uniques"
 
     def before(self, table: Table) -> float:
-        """The share in the table as it is."""
         check_table(table, f"The risk measure {self.name!r}")
         return share_of_uniques(table.values[_cells(table)])
 
@@ -49,7 +48,6 @@ class SmallCells(RiskSpec):
     most: int = parameter(2, "Counts from 1 up to this are small.", least=1)
 
     def before(self, table: Table) -> float:
-        """The share in the table as it is."""
         check_table(table, f"The risk measure {self.name!r}")
         return share_of_small_cells(table.values[_cells(table)], self.most)
 
@@ -65,7 +63,6 @@ class Zeros(RiskSpec):
     name: ClassVar[str] = "zeros"
 
     def before(self, table: Table) -> float:
-        """The share in the table as it is."""
         check_table(table, f"The risk measure {self.name!r}")
         return share_of_zeros(table.values[_cells(table)])
 
@@ -89,7 +86,6 @@ class SparseLines(RiskSpec):
     )
 
     def before(self, table: Table) -> float:
-        """The share in the table as it is."""
         check_table(table, f"The risk measure {self.name!r}")
         names = [axis.name for axis in table.axes]
         if self.axis is not None and self.axis not in names:

@@ -21,9 +21,7 @@ from lustrum.risk.counts import CountsLike, NotMeasurableError, cells_of, check_
 class TableMeasure(Protocol):
     """What slices need of a measure: its two verbs."""
 
-    def before(self, table: Table) -> float:
-        """The risk of publishing the table as it is."""
-        ...
+    def before(self, table: Table) -> float: ...
 
     def after(self, table: Table, release: Any) -> float:
         """The risk of the release in place of its table."""
@@ -62,13 +60,7 @@ class SliceRisks:
         measured = [s for s in self.slices if s.risk is not None]
         return max(measured, key=lambda s: round(s.risk or 0.0, 9), default=None)
 
-    def masked(self) -> np.ma.MaskedArray[Any, np.dtype[np.float64]]:
-        """The risks as an array in which slices that cannot be measured are masked."""
-        values = [0.0 if s.risk is None else s.risk for s in self.slices]
-        return np.ma.MaskedArray(values, mask=[s.risk is None for s in self.slices])
-
     def to_mapping(self) -> Mapping[tuple[str, ...], float | None]:
-        """From the codes of a slice to its risk."""
         return {s.codes: s.risk for s in self.slices}
 
 

@@ -72,7 +72,6 @@ class RiskTerms:
     size: float
 
     def as_tuple(self) -> tuple[float, float, float, float]:
-        """In the order of the weights."""
         return self.zeros, self.small, self.large, self.size
 
 
@@ -117,11 +116,9 @@ class EntropyRisk(RiskSpec):
             )
 
     def before(self, table: Table) -> float:
-        """The risk of publishing the table as it is."""
         return self.combine(self.terms_before(table))
 
     def after(self, table: Table, release: Release) -> float:
-        """The risk of the release."""
         return self.combine(self.terms_after(table, release))
 
     def combine(self, terms: RiskTerms) -> float:

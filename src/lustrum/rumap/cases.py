@@ -93,9 +93,7 @@ class Cases(Protocol):
     """Named tables, and what a method makes of them in one go."""
 
     @property
-    def tables(self) -> Mapping[str, Table]:
-        """The true tables by name."""
-        ...
+    def tables(self) -> Mapping[str, Table]: ...
 
     @property
     def identity(self) -> str:
@@ -115,7 +113,6 @@ class Tables:
 
     @cached_property
     def identity(self) -> str:
-        """A digest of all tables."""
         return _joined(f"{name} {digest(table)}" for name, table in self.tables.items())
 
     def protect(self, method: MapMethod, rng: np.random.Generator) -> dict[str, Release]:
@@ -147,12 +144,10 @@ class HypercubeTables:
 
     @cached_property
     def tables(self) -> Mapping[str, Table]:
-        """The true tables."""
         return {name: self._table(view) for name, view in self.views.items()}
 
     @cached_property
     def identity(self) -> str:
-        """A digest of the hypercube and of what is counted from it."""
         views = [
             f"{name} {view.by} {dict(view.where)} {view.totals}"
             for name, view in self.views.items()
@@ -267,12 +262,10 @@ class RecordTables:
 
     @cached_property
     def tables(self) -> Mapping[str, Table]:
-        """The true tables."""
         return {name: self.engine.tabulate(query) for name, query in self.queries.items()}
 
     @cached_property
     def identity(self) -> str:
-        """A digest of the records and of the questions."""
         from lustrum.tabulate import records_of
 
         records = records_of(self.engine)
@@ -319,7 +312,6 @@ def cases_of(tables: Table | Sequence[Table] | Mapping[str, Table] | Cases) -> C
 
 
 def protected(method: MapMethod, table: Table, rng: np.random.Generator) -> Release:
-    """One draw of a method on one table."""
     if isinstance(method, BeforeCounting):
         raise InputError(f"{method.name!r} needs a hypercube; give the tables as a Cube of it.")
     if isinstance(method, ProtectsRecords) and not isinstance(method, ProtectsTables):

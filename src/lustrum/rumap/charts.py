@@ -324,7 +324,7 @@ def _layers(
     domain = [*families, *([NOTHING] if corners else []), ORIGINAL]
     extra = [*(["#777777"] if corners else []), "#000000"]
     colour = alt.Scale(domain=domain, range=[*_cycled(COLOURS, len(families)), *extra])
-    shapes = [*_shapes(len(families)), *([_CORNER_SHAPE] * len(extra))]
+    shapes = [*_cycled(SHAPES, len(families)), *([_CORNER_SHAPE] * len(extra))]
     shape = alt.Scale(domain=domain, range=shapes)
     x_scale, y_scale = (alt.Scale(domain=end, nice=False, zero=False) for end in ends)
     better = "higher is better" if ru_map.sign > 0 else "lower is better"
@@ -427,11 +427,6 @@ def _domain(values: Sequence[float]) -> list[float]:
 
 def _cycled(values: Sequence[Any], count: int) -> list[Any]:
     return [values[i % len(values)] for i in range(count)]
-
-
-def _shapes(count: int) -> list[str]:
-    """A shape for each family; where colours repeat, shapes do not."""
-    return _cycled(SHAPES, count)
 
 
 def _altair() -> Any:

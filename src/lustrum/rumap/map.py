@@ -126,17 +126,14 @@ class RUMap:
 
     @property
     def measures(self) -> Measures:
-        """What was measured."""
         return self.sweep.measures
 
     @property
     def risk(self) -> str:
-        """The name of the risk on the map."""
         return self.measures.risk
 
     @property
     def utility(self) -> str:
-        """The name of the utility on the map."""
         return self.measures.utility
 
     @property
@@ -146,7 +143,6 @@ class RUMap:
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """The names of the tables."""
         return tuple(self.sweep.cases.tables)
 
     @cached_property
@@ -178,7 +174,6 @@ class RUMap:
         return tuple(points)
 
     def of(self, table: str | None = None) -> tuple[Point, ...]:
-        """The points of one table, or of the only one."""
         name = self._table(table)
         return tuple(p for p in self.points if p.table == name)
 
@@ -226,7 +221,6 @@ class RUMap:
         return pa.Table.from_pylist(rows)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """The same as a pandas frame."""
         return self.to_arrow().to_pandas()
 
     def draws_to_arrow(self) -> pa.Table:
@@ -388,7 +382,6 @@ def sweep_of(
 
 
 def ordered(draws: Iterable[Draw]) -> tuple[Draw, ...]:
-    """Draws by method and replication."""
     return tuple(sorted(draws, key=lambda d: (d.method, d.replication)))
 
 

@@ -60,12 +60,10 @@ class Point:
 
     @property
     def risk_range(self) -> tuple[float, float]:
-        """The confidence interval of the risk."""
         return _range(self.risk, self.errors[0], self.draws)
 
     @property
     def utility_range(self) -> tuple[float, float]:
-        """The confidence interval of the utility."""
         return _range(self.utility, self.errors[1], self.draws)
 
     def region(self, corners: int = 32) -> list[tuple[float, float]]:
@@ -109,33 +107,23 @@ class MapLike(Protocol):
     """What a chart or a report asks of a map."""
 
     @property
-    def points(self) -> tuple[Point, ...]:
-        """All points."""
-        ...
+    def points(self) -> tuple[Point, ...]: ...
 
     @property
-    def tables(self) -> tuple[str, ...]:
-        """The names of the tables."""
-        ...
+    def tables(self) -> tuple[str, ...]: ...
 
     @property
-    def risk(self) -> str:
-        """The name of the risk on the map."""
-        ...
+    def risk(self) -> str: ...
 
     @property
-    def utility(self) -> str:
-        """The name of the utility on the map."""
-        ...
+    def utility(self) -> str: ...
 
     @property
     def sign(self) -> float:
         """1 where a higher utility is better, -1 where a lower one is."""
         ...
 
-    def of(self, table: str | None = None) -> tuple[Point, ...]:
-        """The points of one table."""
-        ...
+    def of(self, table: str | None = None) -> tuple[Point, ...]: ...
 
     def dominators(self, table: str | None = None) -> list[int]:
         """For each point of a table the place of one that dominates it."""
@@ -150,7 +138,6 @@ def point_of(
     risk: str,
     utility: str,
 ) -> Point:
-    """The point that the draws of one method on one table make."""
     columns = list(draws[0].figures)
     values = np.array([[d.figures[c] for c in columns] for d in draws], dtype=np.float64)
     mean = values.mean(axis=0)

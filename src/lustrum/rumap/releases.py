@@ -31,7 +31,6 @@ class ReleaseComparison:
 
     @property
     def frame(self) -> pandas.DataFrame:
-        """The comparison as a frame."""
         import pandas as pd
 
         return pd.DataFrame([dict(row) for row in self.rows]).set_index("release")

@@ -132,7 +132,6 @@ class SeriesMap:
         return pa.Table.from_pylist([vars(p) for p in self.points])
 
     def to_pandas(self) -> Any:
-        """The same as a pandas frame."""
         return self.to_arrow().to_pandas()
 
 
@@ -246,7 +245,7 @@ def _answered(
     rests: list[Sparse] = []
     for k in range(1, len(questions) + 1):
         utilities.append(hellinger_utility(tables[k - 1].values, releases[k - 1].published))
-        part = _up_to(known, spans[k - 1].stop, len(known) - _hidden(known, spans))
+        part = _up_to(known, spans[k - 1].stop, int(spans[-1].stop))
         if approach.how == "keyed":
             rests.append(same_people(base.axes, releases[:k]))
             part = with_someone_in(part, sparse.vstack(rests, format="csr"))
@@ -264,11 +263,6 @@ def _mean(values: npt.NDArray[Any]) -> float:
     return float(values.mean()) if values.size else 0.0
 
 
-def _hidden(known: Knowledge, spans: Sequence[slice]) -> int:
-    """Cells of the cube that follow the tables, where no table shows all of it."""
-    return len(known) - int(spans[-1].stop)
-
-
 def _up_to(known: Knowledge, stop: int, end: int) -> Knowledge:
     """What is known before the answers from ``stop`` on are published: their cells are open."""
     low, high = known.low.copy(), known.high.copy()
@@ -277,7 +271,6 @@ def _up_to(known: Knowledge, stop: int, end: int) -> Knowledge:
 
 
 def _table(base: Table, question: Question) -> Table:
-    """The answer to a question, counted from the base table."""
     values: npt.NDArray[Any] = base.values
     keys: npt.NDArray[Any] | None = base.keys
     axes = []
@@ -325,7 +318,6 @@ def _keys(base: Table, seed: int, replication: int) -> Words:
 
 
 def _added_up(base: Table, whole: Release, question: Question, table: Table) -> Release:
-    """The answer to a question, added up from the protected base table."""
     if not whole.shown.all():
         raise InputError("A release with suppressed cells cannot answer a series once and for all.")
 
@@ -373,7 +365,7 @@ def _budgeted(
     risk, disclosed = _mean(ceiling), _mean(ceiling >= 1 - 1e-12)
     figures = []
     for k in range(1, len(tables) + 1):
-        share = _shared(method, k)
+        share = method.split(k)
         releases = [protected(share, table, rng) for table in tables[:k]]
         utility = np.mean(
             [
@@ -383,8 +375,3 @@ def _budgeted(
         )
         figures.append((risk, disclosed, float(utility)))
     return figures
-
-
-def _shared(method: MapMethod, questions: int) -> MapMethod:
-    """The method with its cost split evenly between this many questions."""
-    return method.split(questions)

@@ -68,7 +68,6 @@ class Remembered(Generic[V]):
         return cached
 
     def clear(self) -> None:
-        """Forget everything."""
         with self._lock:
             self._held.clear()
             self._sum = 0

@@ -26,7 +26,6 @@ class Finding:
         return f"Finding({self.reason.rule!r}, {self.status.value!r})"
 
     def within(self, cells: Mask) -> Finding:
-        """The same, on some of the cells."""
         return Finding(self.reason, self.status, _frozen(self.cells & cells))
 
 
@@ -81,7 +80,6 @@ class Sensitivity:
 
     @cached_property
     def mask(self) -> Mask:
-        """The sensitive cells."""
         return _frozen(_any([f.cells for f in self.findings], self.lower.shape))
 
     @cached_property

@@ -72,7 +72,6 @@ def worker_environment(
 
 
 def application() -> FastAPI:
-    """The application of this process."""
     raw = json.loads(os.environ[_TOLD])
     if raw["logs"]:
         set_up(raw["logs"])

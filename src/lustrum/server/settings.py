@@ -66,7 +66,6 @@ def requested_host(header: str) -> str | None:
 
 
 def host_address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """The address that a name is, if it is one."""
     try:
         return ipaddress.ip_address(name)
     except ValueError:
@@ -211,7 +210,6 @@ class Settings:
         return listed_hosts(self.allowed_host)
 
     def to_text(self) -> str:
-        """The settings for another process."""
         return json.dumps(asdict(self))
 
     @classmethod

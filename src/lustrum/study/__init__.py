@@ -23,7 +23,6 @@ STUDIES = ("cell-entropy", "sample-tables", "markov", "table-server", "maps")
 
 
 def run_study(name: str, progress: Progress | None = None) -> Study:
-    """Run a study by its name, with the settings of its paper."""
     if name not in STUDIES:
         raise InputError(f"There is no study {name!r}; {choices(name, STUDIES)}.")
     from lustrum.study.cell_entropy import cell_entropy

@@ -83,7 +83,6 @@ class RegionSwapping:
         return released(table, self, swapped, channel=channel)  # type: ignore[arg-type]
 
     def to_mapping(self) -> dict[str, Any]:
-        """The method in words."""
         return {"method": self.name, "share": self.share}
 
 
@@ -97,7 +96,6 @@ class Assumed:
 
     @property
     def name(self) -> str:
-        """The name of the method."""
         return str(self.method.name)
 
     def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
@@ -106,7 +104,6 @@ class Assumed:
         return replace(release, channel=self.channel)
 
     def to_mapping(self) -> dict[str, Any]:
-        """The method in words."""
         mapping: dict[str, Any] = self.method.to_mapping()
         return mapping
 
@@ -139,7 +136,6 @@ def maps(persons: int = 1_500_000, seed: int = 2001, progress: Progress | None =
 
 
 def study_cube(counts: Ints) -> Table:
-    """The hypercube of section 5.1 as a table."""
     return Table.from_counts(counts, names=VARIABLES)
 
 

@@ -52,7 +52,6 @@ class SampleFigures:
 
     @property
     def groups(self) -> Ints:
-        """Which population each sample comes from."""
         return np.arange(self.value.size) % self.populations
 
     @property
@@ -98,7 +97,6 @@ class SampleFigures:
         return float(normal_quantile(1.0 - _ALARM / 2) * np.sqrt(variance)) + 5e-5
 
     def less(self, other: SampleFigures) -> SampleFigures:
-        """The difference of two figures, sample by sample."""
         return SampleFigures(self.value - other.value, self.noise + other.noise, self.populations)
 
     def _centres(self) -> Floats:

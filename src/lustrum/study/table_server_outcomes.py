@@ -73,7 +73,6 @@ class ServerMethods:
 
     @property
     def matrix(self) -> MatrixChannel:
-        """The matrix that perturbation goes by."""
         return self.perturbation.channel_for(Table.from_counts(self.cube))
 
     def cubes(self, rng: np.random.Generator) -> dict[str, Ints]:

@@ -73,7 +73,6 @@ class Design:
 
     @cached_property
     def stratum(self) -> Ints:
-        """The stratum of each record, numbered from 0."""
         if self.strata is None:
             return np.zeros(self.records, dtype=np.int64)
         number: Ints = np.unique(np.asarray(self.strata), return_inverse=True)[1].astype(np.int64)
@@ -91,7 +90,6 @@ class Design:
 
     @cached_property
     def stratum_of_cluster(self) -> Ints:
-        """The stratum of each cluster."""
         count = int(self.cluster.max(initial=-1)) + 1
         out = np.zeros(count, dtype=np.int64)
         out[self.cluster] = self.stratum

@@ -114,7 +114,6 @@ def checked(
 
 
 def sums_by_cell(where: Ints, values: Floats, count: int) -> Floats:
-    """The sum of the values of every cell."""
     return np.bincount(where, weights=values, minlength=count).astype(np.float64)
 
 

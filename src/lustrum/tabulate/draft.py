@@ -61,7 +61,9 @@ class _DraftColumn:
         for code in new_codes:
             if self.numeric and not _PLAIN.match(code):
                 self.numeric = False
-            self.decimals = max(self.decimals, _decimals(code) if self.numeric else 0)
+            self.decimals = max(
+                self.decimals, len(code.partition(".")[2].rstrip("0")) if self.numeric else 0
+            )
         if not self.many:
             self.codes.update(new_codes)
             self.many = len(self.codes) > MOST_CODES
@@ -144,7 +146,6 @@ class Draft:
     unusable: tuple[str, ...]
 
     def guesses(self) -> list[ColumnGuess]:
-        """What each column seems to be."""
         identity = self._identity()
         return [
             ColumnGuess(
@@ -333,10 +334,6 @@ def _variable(column: _DraftColumn, choice: ColumnChoice) -> Iterator[str]:
 def _named(column: _DraftColumn, choice: ColumnChoice) -> tuple[str, str]:
     label = (choice.label or "").strip() or _label(column.name)
     return f"name = {_text(column.name)}", f"label = {_text(label)}"
-
-
-def _decimals(number: str) -> int:
-    return len(number.partition(".")[2].rstrip("0"))
 
 
 def _dataset_name(file: str) -> str:

@@ -71,7 +71,6 @@ def encode(
 
 
 def encode_ids(table: pa.Table, name: str, source: str, first_row: int = 1) -> Ints:
-    """Encode one column of identifiers."""
     location = _Place(source, first_row)
     return _ids(_whole(_column(table, name, location)), name, location)
 
@@ -100,7 +99,6 @@ def _column(table: pa.Table, name: str, location: _Place) -> pa.Array | pa.Chunk
 
 
 def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """The column in one piece."""
     if not isinstance(column, pa.ChunkedArray):
         return column
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

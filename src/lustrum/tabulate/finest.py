@@ -26,9 +26,7 @@ _NOBODY = np.uint64(2**64 - 1)
 class CountsFinestCells(Protocol):
     """An engine that counts its finest cells itself, because the records are elsewhere."""
 
-    def finest_cells(self) -> FinestCells:
-        """The occupied finest cells."""
-        ...
+    def finest_cells(self) -> FinestCells: ...
 
     def record_ids(self) -> Words:
         """The identities of all records, in any order."""

@@ -61,7 +61,6 @@ def margin_grid(axes: Sequence[TableAxis], summed: Sequence[int]) -> Grid | None
 
 
 def axis_position(axes: Sequence[TableAxis], name: str) -> int:
-    """Where the axis of that name is."""
     names = [axis.name for axis in axes]
     if name not in names:
         raise InputError(f"The table has no axis {name!r}; {choices(name, names)}.")

@@ -30,7 +30,6 @@ class AttackerWords:
 
 
 def attacker_words(figures: SumFigures) -> tuple[AttackerWords, ...]:
-    """One line for every attacker."""
     return tuple(
         AttackerWords(
             _WHO[one.attacker],

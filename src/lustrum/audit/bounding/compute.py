@@ -70,7 +70,6 @@ class Twins:
         return cls(_merged(piece, stands, label, sign, shift), label, sign, shift)
 
     def asked(self, cells: Indices) -> Indices:
-        """The groups of the cells asked for."""
         return np.unique(self.stands[cells])
 
     def spread(self, low: Floats, high: Floats, sharp: Mask) -> tuple[Floats, Floats, Mask]:
@@ -191,7 +190,6 @@ class Bounds:
         return int(self.low.size)
 
     def of(self, known: Knowledge, cells: Iterable[CellRef] | slice | None = None) -> Bounds:
-        """The bounds of the given cells."""
         picks = _picked(known, cells)
         return replace(
             self, cells=picks, low=self.low[picks], high=self.high[picks], sharp=self.sharp[picks]

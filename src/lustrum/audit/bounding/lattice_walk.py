@@ -30,7 +30,6 @@ from lustrum.numeric.stream import below_of, own_next_word
 
 @compiled
 def _below(state: Any, count: Any) -> Any:  # pragma: no cover
-    """A number below ``count``."""
     return below_of(own_next_word(state) >> np.uint64(32), count)
 
 

@@ -84,7 +84,6 @@ class Certificate:
         )
 
     def to_mapping(self) -> dict[str, Any]:
-        """The document as a mapping for JSON."""
         # Fixed cells are left out of the tables.
         shown = self.system.open
         tables = [
@@ -104,11 +103,9 @@ class Certificate:
         }
 
     def to_json(self) -> str:
-        """The document as text."""
         return json.dumps(self.to_mapping(), ensure_ascii=False, separators=(",", ":")) + "\n"
 
     def write(self, path: str | Path) -> None:
-        """Write the document to a file."""
         Path(path).write_text(self.to_json(), encoding="utf-8")
 
 

@@ -31,7 +31,6 @@ class WitnessTable:
     values: tuple[int, ...]
 
     def value(self, cell: int) -> Fraction | int:
-        """One value."""
         return self.values[cell] if self.over == 1 else Fraction(self.values[cell], self.over)
 
 

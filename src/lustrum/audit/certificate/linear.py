@@ -58,7 +58,6 @@ class LinearOptimum:
 
     @property
     def tight_facts(self) -> list[tuple[int, int]]:
-        """The facts that are at an end, and at which one: 0 or 1."""
         at_end = ("lower", "upper")
         return [(i, int(s == "upper")) for i, s in enumerate(self.fact_status) if s in at_end]
 

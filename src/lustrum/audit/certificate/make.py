@@ -204,7 +204,6 @@ class _Maker:
         self._best: dict[tuple[int, int], Fraction | int] = {}
 
     def end(self, cell: int, sign: int) -> End:
-        """One end of a cell: the lower with sign 1, the upper with sign -1."""
         box_bound = self.system.shown(_NOTHING, cell, sign, {})
         if box_bound is not None and self._reached(cell, sign, box_bound) is not None:
             return self._made(cell, sign, box_bound, (_NOTHING,))

@@ -88,7 +88,6 @@ def verify(document: str | bytes, digest: str | None = None) -> Report:
 
 
 def verify_file(path: str | Path, digest: str | None = None) -> Report:
-    """Check the certificate in a file."""
     try:
         with Path(path).open("rb") as stream:
             content = stream.read(MAX_BYTES + 1)
@@ -159,7 +158,6 @@ class _Knowledge:
             raise _FlawError("it would take too many steps to check")
 
     def sentence(self, index: int, most: int = 8) -> str:
-        """A fact in words."""
         (low, high), weights = self.given[index]
         text = ""
         for cell, weight in weights[:most]:

@@ -97,7 +97,6 @@ class Margins:
 
     @property
     def total(self) -> int:
-        """The grand total."""
         return int(next(iter(self.tables.values())).sum())
 
     @property
@@ -108,7 +107,6 @@ class Margins:
 
     @property
     def covered(self) -> Axes:
-        """The variables of all margins."""
         return frozenset().union(*self.tables)
 
     def label(self, axes: Axes) -> str:

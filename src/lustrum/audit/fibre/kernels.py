@@ -56,7 +56,6 @@ def _next(state: Array) -> Any:  # pragma: no cover
 
 @compiled
 def _unit(state: Any) -> float:  # pragma: no cover
-    """A number in [0, 1) of 53 bits."""
     return unit_of(_next(state))
 
 

@@ -87,7 +87,6 @@ class FibreMargins:
         axis_sets: Sequence[Sequence[int]],
         possible: npt.ArrayLike | None = None,
     ) -> FibreMargins:
-        """The margins of a given table."""
         values = _counts(table)
         sums = {}
         for axes in axis_sets:
@@ -105,7 +104,6 @@ class FibreMargins:
     def two_way(
         cls, rows: npt.ArrayLike, columns: npt.ArrayLike, possible: npt.ArrayLike | None = None
     ) -> FibreMargins:
-        """Row and column sums of a two-way table."""
         r, c = _counts(rows), _counts(columns)
         if r.ndim != 1 or c.ndim != 1:
             raise InputError("Row sums and column sums are two plain lists of counts.")

@@ -212,7 +212,6 @@ class _Items:
         )
 
     def fact(self, item: int) -> Fact:
-        """An item in words."""
         owner, kind = int(self.owner[item]), int(self.kind[item])
         low = int(self.low[owner]) if kind != 2 else None
         high = int(self.high[owner]) if kind != 1 else None
@@ -268,7 +267,6 @@ def _added(terms: Sequence[tuple[int, str]]) -> str:
 
 
 def _listed(texts: Sequence[str], most: int = _LISTED) -> str:
-    """A list in words."""
     shown = list(texts)
     if len(shown) > most:
         shown = [*shown[: most - 1], f"{len(shown) - most + 1} more"]

@@ -105,7 +105,6 @@ class Knowledge:
         )
 
     def cell(self, ref: CellRef) -> int:
-        """The number of a cell."""
         if isinstance(ref, (int, np.integer)):
             if not 0 <= ref < len(self):
                 raise InputError(f"There is no cell {ref}; there are {len(self)}, from 0 on.")

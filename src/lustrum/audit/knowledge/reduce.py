@@ -32,7 +32,6 @@ class Piece:
 
     @property
     def problem(self) -> LinearProblem:
-        """The piece for a solver."""
         ends = [as_floats(a) for a in (self.fact_low, self.fact_high, self.low, self.high)]
         return LinearProblem(self.matrix.astype(np.float64), *ends)
 

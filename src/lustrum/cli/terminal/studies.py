@@ -30,7 +30,6 @@ def with_progress(name: str, console: Console) -> Study:
 
 
 def show_study(study: Study, console: Console) -> None:
-    """Print the panels of a study."""
     console.print(Text(study.title, style="bold"))
     console.print(Text(study.source))
     for panel in study.panels:

@@ -185,7 +185,6 @@ class Cube:
     possible: PossibleCells | None = None
 
     def shown(self) -> Table:
-        """The table that was asked for."""
         axes = [(axis.shown, axis.shown_atoms) for axis in self.plan.axes]
         table = self._table(axes, filtered=True)
         if self.contributors is None:

@@ -54,9 +54,7 @@ class Engine(Protocol):
     """Answers a :class:`~lustrum.model.TableQuery` about one dataset."""
 
     @property
-    def dataset(self) -> Dataset:
-        """The description of the data."""
-        ...
+    def dataset(self) -> Dataset: ...
 
     def cube(self, query: TableQuery, *, unfiltered: bool = False, ranks: int = 0) -> Cube:
         """Count once what the question and, if asked, the rules before its filters need."""
@@ -98,7 +96,6 @@ class KernelEngine:
 
     @property
     def dataset(self) -> Dataset:
-        """The description of the data."""
         return self._dataset
 
     def described_by(self, dataset: Dataset) -> Self:
@@ -135,7 +132,6 @@ class KernelEngine:
         return iter(self._chunks)
 
     def tabulate(self, query: TableQuery, *, ranks: int = 0) -> Table:
-        """The table asked for."""
         return self.cube(query, ranks=ranks).shown()
 
     def plan(self, query: TableQuery, *, unfiltered: bool = False) -> Plan:

@@ -27,7 +27,6 @@ def _start_codes(codes: Array, entry: Array, index: Array) -> None:
 
 @compiled_after(_start_codes)
 def start_codes(codes: Array, entry: Array, index: Array) -> None:  # pragma: no cover
-    """``index = entry[codes]``."""
     for i in range(codes.size):
         index[i] = entry[codes[i]]
 
@@ -38,7 +37,6 @@ def _add_codes(codes: Array, entry: Array, index: Array) -> None:
 
 @compiled_after(_add_codes)
 def add_codes(codes: Array, entry: Array, index: Array) -> None:  # pragma: no cover
-    """``index += entry[codes]``."""
     for i in range(codes.size):
         index[i] += entry[codes[i]]
 
@@ -81,7 +79,6 @@ def tally_column(first: Array, one: Array, keys: Array, cells: Array) -> None:  
 def tally_two_columns(
     first: Array, second: Array, one: Array, two: Array, keys: Array, cells: Array
 ) -> None:  # pragma: no cover
-    """:func:`tally_column` of two columns."""
     outside = cells.shape[0] - 1
     for i in range(keys.size):
         index = one[first[i]] + two[second[i]]
@@ -101,7 +98,6 @@ def tally_three_columns(
     keys: Array,
     cells: Array,
 ) -> None:  # pragma: no cover
-    """:func:`tally_column` of three columns."""
     outside = cells.shape[0] - 1
     for i in range(keys.size):
         index = one[first[i]] + two[second[i]] + three[third[i]]
@@ -123,7 +119,6 @@ def tally_four_columns(
     keys: Array,
     cells: Array,
 ) -> None:  # pragma: no cover
-    """:func:`tally_column` of four columns."""
     outside = cells.shape[0] - 1
     for i in range(keys.size):
         index = one[first[i]] + two[second[i]] + three[third[i]] + four[fourth[i]]
@@ -181,7 +176,6 @@ _OWNERS = [5, 7]
 
 
 def empty_rows(cells: int) -> Ints:
-    """Rows of cells that nobody is in."""
     rows = np.zeros((cells, COLUMNS), dtype=np.int64)
     rows[:, _OWNERS] = -1
     return rows

@@ -52,12 +52,10 @@ class AxisPlan:
     def of(
         cls, variable: Variable, shown: Sequence[Category], wide: Sequence[Category]
     ) -> AxisPlan:
-        """Find the atoms of an axis."""
         atoms = Atoms.of(len(variable.codes), [*shown, *wide])
         return cls(variable, tuple(shown), tuple(wide), atoms)
 
     def table_axis(self, categories: tuple[Category, ...]) -> TableAxis:
-        """The axis of a table that shows these categories."""
         for known, axis in self._axes:
             if known is categories:
                 return axis
@@ -128,7 +126,6 @@ class FilterPlan:
 
     @property
     def passes(self) -> Mask:
-        """For each finest code, whether it passes."""
         mask = np.zeros(len(self.variable.codes), dtype=np.bool_)
         mask[np.fromiter(self.passing, dtype=np.intp)] = True
         return mask

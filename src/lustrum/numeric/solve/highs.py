@@ -133,7 +133,6 @@ class Program:
             self.model.changeRowBounds(row, least, most)
 
     def price(self, cost: Floats) -> None:
-        """Other costs for the columns."""
         changed = np.flatnonzero(cost != self.cost).astype(np.int32)
         if changed.size:
             self.model.changeColsCost(changed.size, changed, cost[changed])
@@ -245,7 +244,6 @@ class Program:
 
     @property
     def point(self) -> Floats:
-        """The values of the columns."""
         return np.array(self.model.getSolution().col_value)
 
     @property
@@ -256,12 +254,10 @@ class Program:
 
     @property
     def prices(self) -> Floats:
-        """The multipliers of the rows."""
         return np.array(self.model.getSolution().row_dual)
 
     @property
     def value(self) -> float:
-        """What the point costs."""
         return float(self.model.getInfo().objective_function_value)
 
     @property

@@ -59,7 +59,6 @@ class QuadraticProblem:
         return f"QuadraticProblem({self.matrix.shape[0]} rows, {self.cost.size} columns)"
 
     def value(self, point: Floats) -> float:
-        """What a point costs."""
         return dot(point, 0.5 * self.curvature * point + self.cost)
 
 

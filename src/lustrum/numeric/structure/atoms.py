@@ -61,7 +61,6 @@ class Atoms:
         return replace(self, held=self.held.take(chosen))
 
     def mask(self, category: int) -> Mask:
-        """For each atom, whether the category holds it."""
         flags = np.zeros(self.count, dtype=np.bool_)
         flags[self.held.row(category)] = True
         return flags

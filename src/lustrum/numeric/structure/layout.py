@@ -53,7 +53,6 @@ class TableLayout:
 
     @classmethod
     def of_query(cls, query: TableQuery, dataset: Dataset) -> TableLayout:
-        """The layout that a question asks for."""
         passing = {f.variable: f.members(dataset.variable(f.variable)) for f in query.where}
         axes = []
         for asked in query.by:

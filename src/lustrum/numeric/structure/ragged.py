@@ -35,7 +35,6 @@ class Lists:
     def of(
         cls, rows: Sequence[Sequence[int]], weights: Sequence[Sequence[int]] | None = None
     ) -> Lists:
-        """From plain sequences."""
         sizes = np.fromiter((len(r) for r in rows), dtype=np.int64, count=len(rows))
         flat = np.array([i for r in rows for i in r], dtype=np.int64)
         weight = None if weights is None else np.array([w for r in weights for w in r], np.int64)
@@ -43,7 +42,6 @@ class Lists:
 
     @classmethod
     def singles(cls, count: int) -> Lists:
-        """The lists [0], [1], [2] and so on."""
         return cls(np.arange(count + 1, dtype=np.int64), np.arange(count, dtype=np.int64))
 
     @classmethod
@@ -58,12 +56,10 @@ class Lists:
 
     @property
     def lengths(self) -> Ints:
-        """The length of each list."""
         return np.diff(self.indptr)
 
     @property
     def rows(self) -> Ints:
-        """For each item, the list it stands in."""
         return np.repeat(np.arange(self.count, dtype=np.int64), self.lengths)
 
     def is_singles(self, count: int) -> bool:
@@ -76,7 +72,6 @@ class Lists:
         )
 
     def row(self, index: int) -> npt.NDArray[Any]:
-        """The items of one list."""
         return self.items[self.indptr[index] : self.indptr[index + 1]]
 
     def scaled(self, stride: int) -> Lists:

@@ -44,7 +44,6 @@ class Layer:
         return cls(labels, margin.ravel(), f"margin along axes {axes}")
 
     def matrix(self, cells: int) -> Sparse:
-        """The layer as rows of a 0/1 matrix."""
         inside = np.flatnonzero(self.labels >= 0)
         ones = np.ones(inside.size, dtype=np.int64)
         return sparse.csr_array(
@@ -52,7 +51,6 @@ class Layer:
         )
 
     def sums(self, values: Floats) -> Floats:
-        """The present totals."""
         added = np.bincount(self.labels + 1, values, self.totals.size + 1)[1:]
         return np.asarray(added, dtype=np.float64)
 

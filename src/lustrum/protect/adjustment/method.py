@@ -106,7 +106,6 @@ class ControlledAdjustment(MethodSpec):
         return np.where(frozen, published, low), np.where(frozen, published, high)
 
     def public_notes(self) -> tuple[str, ...]:
-        """The notes for readers."""
         notes = [
             say(
                 "Some numbers were changed so that nobody's contribution can be worked out, others so "

@@ -77,7 +77,6 @@ class AdjustmentProblem:
 
     @cached_property
     def floats(self) -> Sparse:
-        """The span in floating point."""
         return self.span.astype(np.float64)
 
 

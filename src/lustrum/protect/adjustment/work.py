@@ -61,7 +61,6 @@ class Work:
         return self.left <= 0
 
     def part(self, share: float) -> Work:
-        """A share of what is left."""
         return Work(int(self.left * share), self)
 
     def spend(self, steps: int) -> None:

@@ -165,7 +165,6 @@ def support_of(channel: MatrixChannel | LookupChannel) -> LookupSupport:
 
 @lru_cache(maxsize=64)
 def zeros_stay(channel: MatrixChannel | LookupChannel) -> MatrixChannel | LookupChannel:
-    """The same channel, except that zeros stay."""
     if isinstance(channel, LookupChannel):
         begin = int(channel.first[1])
         first = channel.first - begin + 1

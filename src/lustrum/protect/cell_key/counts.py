@@ -191,7 +191,6 @@ class CellKey(MethodSpec):
         return replace(self, zero_keys=ZeroKeys(secret, dataset))
 
     def draw(self, table: Table, rng: Chance) -> Release:
-        """Perturb a table of counts."""
         counts = whole_counts(table, "The cell key method")
         zeros = self._zeros_move and (rng is not None or self.zero_keys is not None)
         perturbed = self._perturbed(table, counts, zeros, rng)

@@ -36,9 +36,7 @@ class LookupLayout(Protocol):
         ...
 
     @property
-    def channel(self) -> AnyChannel:
-        """The public channel of the perturbation."""
-        ...
+    def channel(self) -> AnyChannel: ...
 
     def perturb(self, values: Ints, random_words: Words) -> Ints:
         """Look up the published count of each true one."""

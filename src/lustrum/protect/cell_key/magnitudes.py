@@ -47,12 +47,10 @@ class Noise:
 
     @property
     def chances(self) -> Floats:
-        """The probability of each size."""
         ends = self.thresholds.astype(object) / (1 << 63)
         return np.diff(np.concatenate(([0], ends))).astype(np.float64)
 
     def draw(self, random_words: Words) -> tuple[Ints, Ints]:
-        """Size and sign (1 or -1) for each word."""
         sign = 1 - 2 * (random_words >> np.uint64(63)).astype(np.int64)
         rest = random_words & np.uint64((1 << 63) - 1)
         index = np.searchsorted(self.thresholds, rest.ravel(), side="right").reshape(

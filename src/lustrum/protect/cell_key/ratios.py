@@ -98,8 +98,8 @@ def percentages(release: Release, along: str) -> Ratios:
         # The total is also the sum of its parts; the narrower bounds apply.
         whole = (
             value[..., one],
-            _greater(low[..., one], sums[1]),
-            _smaller(high[..., one], sums[2]),
+            np.fmax(low[..., one], sums[1]),
+            np.fmin(high[..., one], sums[2]),
         )
         seen = shown[..., one]
     shape = value.shape
@@ -157,11 +157,3 @@ def _divided(
     positive = available & ~away & (x[1] >= 0) & (y[1] >= 0)
     low = np.where(positive, np.where(y[2] > 0, x[1] / np.where(y[2] > 0, y[2], 1.0), 0.0), low)
     return Ratios(value, low, high, available)
-
-
-def _greater(a: Floats, b: Floats) -> Floats:
-    return np.fmax(a, b)
-
-
-def _smaller(a: Floats, b: Floats) -> Floats:
-    return np.fmin(a, b)

@@ -115,7 +115,6 @@ class CellKeyWords(DeclaredSpec):
     )
 
     def source(self) -> Source:
-        """What the ptable is made from."""
         if self.ptable == "matrix":
             if not self.matrix or len({len(row) for row in self.matrix}) != 1:
                 raise InputError("The ptable 'matrix' needs 'matrix', rows of equal length.")

@@ -60,7 +60,6 @@ class Factors:
 
     @property
     def least(self) -> Fraction:
-        """The least share ``a``."""
         return Fraction(self.low, SHARES)
 
     @property

@@ -175,7 +175,6 @@ class ProtectedMagnitudes(MethodSpec):
 
     @property
     def share(self) -> Fraction:
-        """``p`` as an exact share."""
         return exact(self.p) / 100
 
     def protect(

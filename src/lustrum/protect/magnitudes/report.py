@@ -59,7 +59,6 @@ class MagnitudeReport:
         return "MagnitudeReport(hidden)"
 
     def of(self, measure: str) -> MeasureErrors:
-        """The errors of one measure."""
         return next(m for m in self.measures if m.measure == measure)
 
     def to_mapping(self) -> dict[str, Any]:

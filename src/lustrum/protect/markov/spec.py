@@ -66,7 +66,7 @@ class Moves:
         groups: list[tuple[int, int, int]] = []
         offsets, begin = [], 0
         for fixed, pairs in spans:
-            if any(_size(shape, axes) < 2 for axes in pairs):
+            if any(int(np.prod([shape[a] for a in axes], dtype=np.int64)) < 2 for axes in pairs):
                 continue
             if len(pairs) > _MOST:
                 raise InputError(f"Markov perturbation has boxes over at most {_MOST} variables.")
@@ -111,10 +111,6 @@ class Moves:
             else:
                 boxes = (boxes[:, None, :] + offsets[None, :, None]).reshape(-1, boxes.shape[1])
         return np.ascontiguousarray(boxes)
-
-
-def _size(shape: tuple[int, ...], axes: Axes) -> int:
-    return int(np.prod([shape[a] for a in axes], dtype=np.int64))
 
 
 def _offsets(shape: tuple[int, ...], axes: Axes) -> Ints:

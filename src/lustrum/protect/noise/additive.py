@@ -222,7 +222,6 @@ def _quantile(distribution: str, share: Floats) -> Floats:
 
 
 def _below(distribution: str, at: Floats) -> Floats:
-    """The distribution function, at or below 0."""
     if distribution == "uniform":
         return np.maximum((at / _ROOT_3 + 1) / 2, 0.0)
     if distribution == "laplace":

@@ -219,7 +219,6 @@ class StochasticPerturbation(MethodSpec):
         return self._invariant(frequencies_of(self.base_channel, cells))
 
     def draw(self, table: Table, rng: Chance) -> Release:
-        """Perturb a table of counts."""
         counts = whole_counts(table, "Stochastic perturbation")
         channel = self.channel_for(table)
         if rng is None and channel.matrix[0, 0] < 1:

@@ -66,7 +66,6 @@ class Budget:
 
     @property
     def limit(self) -> float:
-        """The limit."""
         return float(self._limit)
 
     @property
@@ -76,7 +75,6 @@ class Budget:
 
     @property
     def left(self) -> float:
-        """The rest of the limit."""
         return float(self._limit - sum((c for _, c in self._entries), Fraction(0)))
 
     @property
@@ -85,7 +83,6 @@ class Budget:
         return tuple((label, float(cost)) for label, cost in self._entries)
 
     def price(self, cost: Cost) -> float:
-        """A cost in the unit of this budget."""
         return float(self._price(cost))
 
     def spend(self, cost: Cost, label: str) -> None:
@@ -100,13 +97,7 @@ class Budget:
                 )
             self._entries.append((label, price))
 
-    def guarantee(self, delta: float) -> tuple[float, float]:
-        """All releases together as (epsilon, delta)-differential privacy; a pure budget has delta 0."""
-        spent = self.spent
-        return (spent, 0.0) if self.unit == "epsilon" else (epsilon_of_rho(spent, delta), delta)
-
     def to_mapping(self) -> dict[str, Any]:
-        """The budget with its ledger, to be kept."""
         entries = [{"label": label, "cost": str(cost)} for label, cost in self._entries]
         return {self.unit: str(self._limit), "entries": entries}
 

@@ -47,7 +47,6 @@ class DiscreteNoiseChannel(StepChannel):
         return np.zeros(shape, dtype=np.int64), np.full(shape, UNBOUNDED, dtype=np.int64)
 
     def far(self) -> float:
-        """The chance of a step of 0."""
         return float(self._chances[self._chances.size // 2])
 
     @cached_property

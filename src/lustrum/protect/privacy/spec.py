@@ -47,11 +47,6 @@ _GRID = 2.0**22
 _DENSE = 400  # inner cells up to which the fit is exact rather than iterated
 
 
-def consistent_counts(inner: InnerTable, noisy: Ints, seen: Mask, scale: Floats) -> Ints:
-    """Whole inner cells of 0 or more, near the measured values."""
-    return rounded_down_the_tree(fitted(inner, noisy, seen, scale))
-
-
 def fitted(inner: InnerTable, noisy: Ints, seen: Mask, scale: Floats) -> Floats:
     """Inner cells of 0 or more with the least weighted squares from all measured cells.
 
@@ -108,10 +103,6 @@ def rounded_down_the_tree(values: Floats) -> Ints:
         rank = np.argsort(order, axis=-1, kind="stable")
         whole = down + (rank < missing[..., None])
     return whole
-
-
-MECHANISMS = ("laplace", "gaussian")
-POSTS = ("none", "nonnegative-integers", "consistent")
 
 
 @dataclass(frozen=True)
@@ -175,7 +166,6 @@ class DifferentialPrivacy(MethodSpec):
 
     @property
     def cost(self) -> Cost:
-        """What a release costs."""
         if self.mechanism == "laplace":
             return Cost(epsilon=self.epsilon)
         if self.rho is not None:
@@ -241,7 +231,7 @@ class DifferentialPrivacy(MethodSpec):
             scales.append(measured.scale)
         channel = None
         if self.post == "consistent":
-            noisy = inner.added_up(consistent_counts(inner, noisy, seen, scale))
+            noisy = inner.added_up(rounded_down_the_tree(fitted(inner, noisy, seen, scale)))
         else:
             clamp = self.post == "nonnegative-integers"
             noisy = np.maximum(noisy, 0) if clamp else noisy

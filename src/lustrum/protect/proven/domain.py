@@ -112,7 +112,6 @@ class Domain:
         return tuple(i for i, axis in enumerate(self.axes) if variables & set(axis.variables))
 
     def table_shape(self, subset: Subset) -> tuple[int, ...]:
-        """The shape of a table."""
         return tuple(self.sizes[axis] for axis in subset)
 
     def groups(self, subset: Subset) -> Ints:

@@ -45,7 +45,6 @@ class LinearEstimate:
         }
 
     def table(self, subset: Subset) -> Floats:
-        """The estimate of one table."""
         plan = self.plan
         shape = tuple(plan.sizes[axis] for axis in subset)
         table = np.full(shape, self.people / plan.others(subset, ()))

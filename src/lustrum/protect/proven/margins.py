@@ -213,7 +213,6 @@ class _Class:
         self.here, self.there, self.square = ([0.0, 0.0] for _ in range(3))
 
     def join(self, other: _Class) -> _Class:
-        """This class and another one."""
         joined = _Class()
         joined.errors = [*self.errors, *other.errors]
         for name in ("here", "there", "square"):

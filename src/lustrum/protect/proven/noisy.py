@@ -128,7 +128,6 @@ class NoisyTables:
 
     @cached_property
     def digest(self) -> str:
-        """The SHA-256 of the file."""
         return hashlib.sha256(self.to_bytes()).hexdigest()
 
 

@@ -134,13 +134,11 @@ class Redesign:
         return out
 
     def apply(self, table: Table) -> Table:
-        """The table with the categories merged."""
         if tuple(a.codes for a in table.axes) != tuple(a.codes for a in self.axes):
             raise InputError("The table does not have the categories that were merged.")
         return recoded(table, self.states)
 
     def sentences(self) -> tuple[str, ...]:
-        """The recoding in words."""
         if not self.sensitive:
             return ("No cell is sensitive; nothing needs to be merged.",)
         lines = []
@@ -319,7 +317,6 @@ class Mixed:
     tried: tuple[tuple[int, float], ...]
 
     def sentences(self) -> tuple[str, ...]:
-        """The outcome in words."""
         lines = list(self.redesign.sentences()[:-1]) or ["Merge nothing."]
         hidden = int(self.pattern.suppressed.sum())
         unit = "inner cells" if self.redesign.measure == "cells" else "bits"

@@ -104,7 +104,6 @@ class RandomRounding(MethodSpec):
         return _abilities(self.base, RoundingChannel(self.base))
 
     def draw(self, table: Table, rng: Chance) -> Release:
-        """Round a table of counts."""
         counts = whole_counts(table, "Random rounding")
         random_words = uniform_words(table, rng, f"{self.name} {self.base}")
         channel = RoundingChannel(self.base)

@@ -85,7 +85,6 @@ class SemiControlledRounding(MethodSpec):
         )
 
     def draw(self, table: Table, rng: Chance) -> Release:
-        """Round a table of counts."""
         counts = whole_counts(table, "Semi-controlled rounding")
         random_words = uniform_words(table, rng, f"{self.name} {self.base}")
         slice_axes = self._kept(table)

@@ -159,7 +159,6 @@ class PoissonSampling(RecordMethodSpec):
         return drawn_records(records, order[drawn], chance[drawn], self.weight)
 
     def probabilities(self, records: Records) -> Floats:
-        """The probability with which each record is drawn."""
         if self.size is None:
             return np.full(len(records), float(self.fraction))
         if self.size not in records.numbers:
@@ -271,7 +270,6 @@ class StratifiedSampling(RecordMethodSpec):
 
     @property
     def strata(self) -> tuple[str, ...]:
-        """The variables that make the strata."""
         return (self.by,) if isinstance(self.by, str) else self.by
 
     @property

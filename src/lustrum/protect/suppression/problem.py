@@ -231,7 +231,6 @@ class SuppressionProblem:
         return targets, lower, upper, sliding
 
     def name(self, cell: int) -> str:
-        """The name of a cell, for messages."""
         return f"cell {cell}" if self.names is None else str(self.names[cell])
 
     def total_cost(self, suppressed: Mask) -> float:

@@ -62,7 +62,6 @@ class Changes:
 
     @classmethod
     def between(cls, before: Mask, now: Mask) -> Changes:
-        """The changes from one pattern to another."""
         return cls(
             kept=np.flatnonzero(now & before),
             added=np.flatnonzero(now & ~before),

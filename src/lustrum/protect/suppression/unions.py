@@ -182,7 +182,6 @@ def revealing_unions(
 def _lines(
     relations: Sparse, suppressed: Mask, real: Mask, rule: RuleOnUnions
 ) -> Iterator[PublishedUnion]:
-    """The sums that one relation shows."""
     for row in range(relations.shape[0]):
         span = slice(relations.indptr[row], relations.indptr[row + 1])
         inside = suppressed[relations.indices[span]]

@@ -201,7 +201,6 @@ class RecordSwapping(RecordMethodSpec):
         return SwapPlan(**shared, area_rates=self.own_rates)
 
     def change(self, records: Records, rng: np.random.Generator) -> Records:
-        """The records after swapping."""
         return self.swap(records, rng).records
 
     def swap(self, records: Records, rng: Seed, keep: npt.ArrayLike = ()) -> Swapped:

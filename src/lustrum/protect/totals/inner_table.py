@@ -84,7 +84,6 @@ class InnerTable:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The variables, in order."""
         return tuple(self.axes[a].name for a in self.order)
 
     def take(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
@@ -97,7 +96,6 @@ class InnerTable:
         return tuple(np.asarray(np.diff(m.indptr) == m.shape[1]) for m in self.below)
 
     def counts(self, table: Table) -> Ints:
-        """The values of the inner cells."""
         return self.take(table.values).astype(np.int64)
 
     def possible(self, table: Table) -> Mask | None:

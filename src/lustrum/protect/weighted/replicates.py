@@ -151,7 +151,6 @@ class VarianceUnits:
     strata: Ints
 
     def of_records(self, design: Design) -> Ints:
-        """The unit of every record."""
         return self.of_cluster[design.cluster]
 
 

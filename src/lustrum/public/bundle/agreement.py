@@ -40,7 +40,6 @@ class Difference:
     in_bundle: str
 
     def sentence(self, name: str, where: str) -> str:
-        """What differs, and what mends it."""
         return (
             f"{where}: {self.key} is {self.asked}, and the bundle of {name!r} was made with {self.in_bundle}; "
             f"make it again with 'lustrum protect --dataset {name}', or take the change back."

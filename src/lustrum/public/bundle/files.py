@@ -126,7 +126,6 @@ class Bundle:
 
     @property
     def dataset(self) -> Dataset:
-        """The public description."""
         return self.cells.dataset
 
     @property
@@ -157,7 +156,6 @@ _ATTEMPTS = 3
 
 
 def bundle_name(path: Path) -> str:
-    """The dataset that a bundle is of, from its manifest."""
     return str(_manifest(path, standing(path))["dataset"])
 
 

@@ -90,7 +90,6 @@ class Kinds:
 
     @cached_property
     def _every(self) -> Mapping[str, Codes]:
-        """All codes of each root."""
         return {root: frozenset(range(self.functions[root][1].size)) for root in self.controlled}
 
     def _root(self, name: str, codes: frozenset[int]) -> tuple[str, Codes]:

@@ -114,12 +114,10 @@ class BundleNumbers:
 
     @property
     def dataset(self) -> Dataset:
-        """The public description."""
         return self.bundle.cells.dataset
 
     @property
     def mark(self) -> str:
-        """The digest of the bundle."""
         return self.bundle.digest
 
     @property

@@ -57,7 +57,6 @@ class Shard(NamedTuple):
 
     @classmethod
     def read(cls, words: Mapping[str, Any]) -> Shard:
-        """A shard from the words of ``shards.json``."""
         values = [words[name] for name in cls._fields]
         return cls._make(tuple(v) if isinstance(v, list) else v for v in values)
 

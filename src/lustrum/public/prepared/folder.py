@@ -182,7 +182,6 @@ class PreparedFolder:
         )
 
     def release(self, table: PreparedTable) -> Release:
-        """The numbers of a table."""
         return release_from_words(json.loads(self.files[table.files["table"]]))
 
 

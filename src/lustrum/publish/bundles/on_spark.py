@@ -182,7 +182,6 @@ class SparkRunner:
     def mend(
         self, block: RegionBlock, found: SearchedBlock, errors: Ints, others: int, turn: str
     ) -> tuple[SearchedBlock, Ints]:
-        """A turn of one block, on one worker."""
         work = _Mend(found, errors, others)
         ((_, outcome),) = self._each(work, "mending shared tables", block)
         mended: tuple[SearchedBlock, Ints] = outcome

@@ -20,7 +20,6 @@ _REACH = ("least if up", "most if up", "least if down", "most if down")
 
 
 def sums_bytes(memory: RememberedSums) -> bytes:
-    """The memory as an Arrow file."""
     order = np.argsort(memory.carried, kind="stable")
     row = memory.carried[order]
     columns: dict[str, Any] = {"record": pa.array(memory.record[row], pa.uint64())}

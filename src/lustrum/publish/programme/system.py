@@ -59,7 +59,6 @@ class SystemPart:
 
     @property
     def shown(self) -> bool:
-        """Whether the programme publishes it."""
         return self.table is not None
 
     @property
@@ -366,7 +365,6 @@ class RecordSource:
 
     @property
     def dataset(self) -> Dataset:
-        """The description of the records."""
         return self.engine.dataset
 
     def described_by(self, dataset: Dataset) -> RecordSource:
@@ -380,7 +378,6 @@ class RecordSource:
 
 
 def open_records(source: Source, data: Path, workers: int | None = None) -> RecordSource:
-    """Open what a programme names."""
     background = read_waivers(source.waivers, source.requests)
     if source.file is None:
         assert source.dataset is not None

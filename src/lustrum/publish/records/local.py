@@ -157,7 +157,6 @@ class LocalRecordsService:
         return True
 
     def names(self) -> list[str]:
-        """The datasets that are there."""
         return self.store.names()
 
     def describe(self, name: str) -> Described:

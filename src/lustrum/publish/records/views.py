@@ -29,7 +29,6 @@ class EngineNumbers(KeyedSource):
 
     @property
     def dataset(self) -> Dataset:
-        """The public description."""
         return self.engine.dataset
 
     @property
@@ -38,7 +37,6 @@ class EngineNumbers(KeyedSource):
         return "engine"
 
     def views(self, query: TableQuery) -> Views:
-        """Count and protect."""
         return counted_views(query, self.source or ProtectedInput(self.engine), self.policy)
 
 

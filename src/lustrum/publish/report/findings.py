@@ -410,7 +410,6 @@ def _table_beliefs(true: KernelEngine, numbers: BundleNumbers) -> Iterator[dict[
 
 
 def _true_counts(cells: FinestCells, memory: FinestCells) -> Ints:
-    """The true count of every remembered cell."""
     size = [len(v.codes) for v in cells.dataset.variables]
 
     def numbers(codes: Any) -> Any:

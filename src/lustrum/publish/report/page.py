@@ -56,7 +56,6 @@ details { margin: 1rem 0 } summary { cursor: pointer; color: var(--accent) }
 
 
 def page(findings: Findings) -> str:
-    """The whole report."""
     figures = findings.figures
     body = report_body(figures, findings.warnings)
     title = f"Protected population of {escape(figures['dataset'])}"

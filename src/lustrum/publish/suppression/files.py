@@ -108,7 +108,6 @@ class WrittenTable:
 
     @property
     def kind(self) -> Literal["counts", "sums"]:
-        """What the numbers are."""
         return "counts" if self.table.kind == "count" else "sums"
 
 

@@ -73,7 +73,6 @@ class TablesTogether:
         return (one,)
 
     def problem(self) -> SuppressionProblem:
-        """The problem that all tables make together."""
         if len(self.tables) > 1:
             return linked_problem(
                 self.specs,

@@ -71,7 +71,6 @@ def count_tables(a: float, b: Floats, most: int) -> AliasTables:
 
 
 def alias_table(weights: Floats) -> Words:
-    """The alias table of one set of weights."""
     entries = np.zeros(1 << int(bits_of(weights.size)), dtype=np.uint64)
     _vose(weights, entries)
     return entries

@@ -86,7 +86,6 @@ class KnownPopulation:
         return np.broadcast_to(counts, (check_draws(draws), *counts.shape))
 
     def expected(self, sample: CountsLike, N: int) -> Floats:
-        """The table itself."""
         return self._cells(sample, N).counts.astype(np.float64)
 
     def predictive(self, sample: CountsLike, N: int) -> Floats:
@@ -96,7 +95,6 @@ class KnownPopulation:
         return np.asarray(rest / rest.sum() if rest.any() else whole.counts / whole.total)
 
     def details(self, sample: CountsLike, N: int) -> Mapping[str, Any]:
-        """Nothing is fitted."""
         return {}
 
     def _cells(self, sample: CountsLike, N: int) -> Cells:
@@ -149,12 +147,10 @@ class KnownProbabilities:
         return grown(self._cells(sample, N), np.asarray(self.probabilities), N)
 
     def predictive(self, sample: CountsLike, N: int) -> Floats:
-        """The probabilities themselves."""
         self._cells(sample, N)
         return np.asarray(self.probabilities)
 
     def details(self, sample: CountsLike, N: int) -> Mapping[str, Any]:
-        """Nothing is fitted."""
         return {}
 
     def _cells(self, sample: CountsLike, N: int) -> Cells:

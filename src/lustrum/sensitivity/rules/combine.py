@@ -42,7 +42,6 @@ class AnyOf:
         object.__setattr__(self, "rules", _some(rules, self.name))
 
     def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
-        """Judge by every part."""
         check_table(table, f"The rule {self.name!r}")
         parts = [rule.judge(table, background) for rule in self.rules]
         return _joined(table, self.to_mapping(), parts, np.ones(table.shape, dtype=np.bool_))
@@ -70,7 +69,6 @@ class AllOf:
         object.__setattr__(self, "rules", _some(rules, self.name))
 
     def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
-        """Judge by every part."""
         check_table(table, f"The rule {self.name!r}")
         parts = [rule.judge(table, background) for rule in self.rules]
         both = reduce(np.logical_and, [part.mask for part in parts])
@@ -220,7 +218,6 @@ class GivenCells:
         return "GivenCells()"
 
     def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
-        """The cells that were given."""
         check_table(table, f"The rule {self.name!r}")
         if self.cells.shape != table.shape:
             raise InputError("The given cells are those of a table of another shape.")

@@ -36,7 +36,6 @@ Search = Annotated[str, Query(max_length=200, description="Only what holds these
 
 
 def router(service: TableService) -> APIRouter:
-    """The routes that describe."""
     routes = APIRouter(prefix="/api/v1")
 
     @routes.get("/datasets", summary="The catalogue", responses=documented(400, 422, 429, 500))

@@ -155,7 +155,6 @@ class BoundedProtocol(H11Protocol):
         self._cut_unread()
 
     def shutdown(self) -> None:
-        """The server ends."""
         super().shutdown()
         if self.transport.is_closing():
             self._cut_unread()
@@ -173,7 +172,6 @@ class BoundedProtocol(H11Protocol):
             self._unread = None
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is over."""
         for timer in (self._timer, self._unread):
             if timer is not None:
                 timer.cancel()

@@ -69,7 +69,6 @@ class Language:
         return str(self.translations.gettext(message)) if message else ""
 
     def ngettext(self, msgid1: str, msgid2: str, n: int) -> str:
-        """A template for a number."""
         return str(self.translations.ngettext(msgid1, msgid2, n))
 
     @property
@@ -82,7 +81,6 @@ class Language:
         return day.isoformat() if self.code == ENGLISH else format_date(day, "long", self.code)
 
     def number(self, value: float) -> str:
-        """A number with its digits grouped."""
         return str(format_decimal(value, locale=self.code))
 
     def formatted(self, value: float, spec: str) -> str:
@@ -99,7 +97,6 @@ class Language:
         return translated(text, self)
 
     def at(self, path: str) -> str:
-        """An address of this server in this language."""
         # The start page names even English: without a language it goes by the browser.
         start = path.partition("?")[0] == "/" and len(languages()) > 1
         prefix = f"/{self.code}" if start else self.prefix

@@ -175,7 +175,6 @@ class HeadAsGet(HttpLayer):
     """Answers HEAD as GET; the server in front leaves the body out."""
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on."""
         if scope["method"] == "HEAD":
             scope = {**scope, "method": "GET"}
         await self.app(scope, receive, send)
@@ -308,7 +307,6 @@ class AskerContext(HttpLayer):
     """Lets whatever works on a request know whom it is for."""
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on."""
         token = _asker.set(asker_of(scope))
         try:
             await self.app(scope, receive, send)
@@ -323,7 +321,6 @@ class DisconnectWatcher(HttpLayer):
     """Listens while a request is answered; what is done for it stops once its asker is gone."""
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on."""
         gone = threading.Event()
         messages: asyncio.Queue[Message] = asyncio.Queue(maxsize=2)
 
@@ -488,7 +485,6 @@ class LanguagePrefix(HttpLayer):
     """Takes the language out of the address; the start page goes by what the browser prefers."""
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on in its language."""
         path: str = scope["path"]
         code, rest = _split(path)
         if path == "/" and not scope["query_string"]:

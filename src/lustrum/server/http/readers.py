@@ -41,7 +41,6 @@ class TrustedProxies(HttpLayer):
         self._proxies = ProxyHeadersMiddleware(app, trusted) if trusted else None  # type: ignore[arg-type]
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on."""
         if self._proxies is None:
             await self.app(scope, receive, send)
             return
@@ -58,7 +57,6 @@ class Readers(HttpLayer):
         self._settings, self._tokens, self._pages = settings, tokens, pages
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on as that of its reader."""
         try:
             reader = self._reader(scope)
         except InputError as error:

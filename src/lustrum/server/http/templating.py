@@ -60,13 +60,12 @@ class Pages:
         self._environment.globals["at"] = lambda path: current().at(path)
         # An address that changes with the file lets a browser keep the file for long.
         self._environment.globals["asset"] = {
-            path.name: f"/static/{path.name}?v={_digest(path)}"
+            path.name: f"/static/{path.name}?v={hashlib.sha256(path.read_bytes()).hexdigest()[:12]}"
             for folder in (STATIC, DESIGN)
             for path in sorted(folder.iterdir())
         }
 
     def render(self, template: str, status: int = 200, **values: Any) -> HTMLResponse:
-        """A page."""
         known = {"language": current(), "languages": languages(), "version": __version__}
         before = _labels.set(labels_language(values.get("dataset")))
         try:
@@ -87,7 +86,3 @@ def labels_language(dataset: Dataset | None) -> Language:
     if dataset is None or page.code in (dataset.language, *dataset.translations):
         return page
     return languages().get(dataset.language) or Language(dataset.language)
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:12]

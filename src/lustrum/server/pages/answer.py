@@ -41,7 +41,6 @@ from lustrum.server.urls.display import TableView
 
 
 def router(questions: Questions, pages: Pages) -> APIRouter:
-    """The routes of answers."""
     routes = APIRouter(include_in_schema=False)
 
     @routes.get("/datasets/{name}/table")
@@ -344,7 +343,6 @@ def _downloads(answer: ServedAnswer, view: TableView) -> dict[str, tuple[str, st
 
 
 def _listed(labels: list[str]) -> str:
-    """Labels in a sentence."""
     if len(labels) < 2:
         return "".join(labels)
     return str(current().say(say("{some} and {last}", some=listed(labels[:-1]), last=labels[-1])))

@@ -49,7 +49,6 @@ class Route:
 
     @property
     def id(self) -> str:
-        """The anchor of its section."""
         return re.sub(r"[^a-z0-9]+", "-", f"{self.method}{self.path}").strip("-")
 
     @property
@@ -67,7 +66,6 @@ class Chance:
 
 
 def router(service: TableService, pages: Pages) -> APIRouter:
-    """The routes of the guides."""
     routes = APIRouter(include_in_schema=False)
 
     @routes.get("/api")

@@ -37,7 +37,6 @@ class NumbersForm:
 
 
 def form(served: ServedDataset, query: TableQuery, view: TableView) -> NumbersForm:
-    """The form of a question."""
     plain = replace(fitted(query), measure=None, statistics=(), weight=None)
     without = replace(plain, by=tuple(replace(axis, total=False) for axis in plain.by))
     return NumbersForm(

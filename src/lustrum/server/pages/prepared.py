@@ -210,7 +210,6 @@ def find_table(folder: PreparedFolder, name: str) -> PreparedTable:
 
 
 def media_type(path: str) -> str:
-    """What a file is, by its ending."""
     ending = path.rsplit(".", 1)[-1]
     formats = (load("lustrum.formats", name) for name in names("lustrum.formats"))
     return _MEDIA.get(ending) or next(

@@ -24,7 +24,6 @@ _OWN = ("q", "level", "offset", "as")
 
 
 def router(service: TableService, pages: Pages) -> APIRouter:
-    """The routes of variables."""
     routes = APIRouter(include_in_schema=False)
 
     @routes.get("/datasets/{name}/variables/{variable}")

@@ -21,7 +21,6 @@ _RIGHTS = "http://publications.europa.eu/resource/authority/access-right/PUBLIC"
 
 
 def router(service: TableService) -> APIRouter:
-    """The two addresses."""
     routes = APIRouter(prefix="/api/v1", include_in_schema=False)
 
     @routes.get("/catalogue.jsonld")

@@ -216,7 +216,6 @@ class SpokenRoute(JSONRoute):
     """A route that answers in the language that the parameter ``lang`` names, or that of its address."""
 
     def get_route_handler(self) -> Any:
-        """The handler, in that language."""
         handle = super().get_route_handler()
 
         async def handler(request: Request) -> Response:

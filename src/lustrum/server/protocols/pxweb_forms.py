@@ -48,7 +48,6 @@ class Selection:
     given: bool = True
 
     def query(self, offer: Offer) -> TableQuery:
-        """The question."""
         return offer.query(self.axes, self.contents)
 
 

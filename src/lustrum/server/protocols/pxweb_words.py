@@ -62,7 +62,6 @@ def config(questions: Questions) -> Json:
 
 
 def link(rel: str, request: Request, path: str) -> Json:
-    """A link as the protocol writes it."""
     return {
         "rel": rel,
         "hreflang": current().code,
@@ -86,7 +85,6 @@ def _number(request: Request, name: str, otherwise: int) -> int:
 
 
 def tables(service: TableService, request: Request) -> Json:
-    """A page of the tables."""
     wanted = parameter(request, "query")[:200]
     found: list[Offer | PreparedOffer] = [
         Offer(find(service, d.name))
@@ -119,7 +117,6 @@ def updated(offer: Offer | PreparedOffer) -> str:
 
 
 def table(offer: Offer | PreparedOffer, request: Request) -> Json:
-    """One table."""
     if isinstance(offer, PreparedOffer):
         title, description, period = offer.title, offer.folder.title, offer.folder.period
     else:

@@ -54,7 +54,6 @@ def _options(value: Any) -> list[str]:
 
 
 def name_of(saved: Json) -> str:
-    """The name that holds a query."""
     packed = zlib.compress(json.dumps(saved, separators=(",", ":")).encode(), 9)
     name = base64.urlsafe_b64encode(packed).decode().rstrip("=")
     if len(name) > _LONGEST_ID:

@@ -41,7 +41,6 @@ class Offer:
 
     @property
     def name(self) -> str:
-        """The name of the dataset, which is that of the table."""
         return self.served.dataset.name
 
     @property
@@ -66,7 +65,6 @@ class Offer:
 
     @property
     def variables(self) -> tuple[Variable, ...]:
-        """The variables that may be asked for."""
         return self.served.variables
 
     def levels(self, name: str) -> tuple[str, ...]:
@@ -83,7 +81,6 @@ class Offer:
         return self.served.dataset.variable(name)
 
     def codes(self, name: str, level: str | None) -> list[str]:
-        """The codes of a level that is offered, or the finest ones."""
         variable, offered = self.variable(name), self.levels(name)
         if level is None:
             return list(variable.codes)
@@ -134,7 +131,6 @@ class Offer:
         return TableQuery(self.name, tuple(axes), weight=self.weight, statistics=statistics)
 
     def of(self, query: TableQuery) -> tuple[DescribedStatistic, ...]:
-        """The contents of a question."""
         known = {content.code: content for content in self.contents}
         return tuple(known[statistic.text] for statistic in query.asked)
 
@@ -246,7 +242,6 @@ class PreparedOffer:
 
     @property
     def title(self) -> str:
-        """What the table is called."""
         return self.table.label
 
     def levels(self, name: str) -> tuple[str, ...]:
@@ -254,7 +249,6 @@ class PreparedOffer:
         return ()
 
     def codes(self, name: str, level: str | None) -> list[str]:
-        """The codes of a variable."""
         return list(self.variable(name).codes)
 
     def variable(self, name: str) -> TableAxis:

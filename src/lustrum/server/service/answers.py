@@ -42,12 +42,10 @@ class ServedAnswer:
 
     @property
     def query(self) -> TableQuery:
-        """The question."""
         return self.decision.query
 
     @property
     def title(self) -> str:
-        """The question in titles."""
         return titles.title(self.query, self.snapshot.dataset)
 
     @property
@@ -75,7 +73,6 @@ class ServedAnswer:
 
     @property
     def page(self) -> str:
-        """The address of the answer for people."""
         return f"/datasets/{self.query.dataset}/table?{self._words}"
 
     @property
@@ -84,7 +81,6 @@ class ServedAnswer:
         return f"/datasets/{self.query.dataset}?{self._words}"
 
     def api(self, format_: str | None = None) -> str:
-        """The address of the answer for programs."""
         wanted = f"&format={format_}" if format_ else ""
         return f"/api/v1/tables?dataset={self.query.dataset}&{self._words}{wanted}"
 
@@ -99,7 +95,6 @@ class ServedAnswer:
 
     @property
     def publisher(self) -> str:
-        """Whose table it is."""
         dataset, policy = self.snapshot.dataset, self.snapshot.policy
         return dataset.label(policy.title) if policy.title else dataset.title
 

@@ -134,7 +134,6 @@ class JobStore:
         return Job(**{**vars(job), "token": token})
 
     def find(self, name: str) -> Job | None:
-        """A job by its id."""
         with self._transaction(write=False) as base:
             row = base.execute("select 1 from job where id = ?", (name,)).fetchone()
             return None if row is None else _read(base, name)

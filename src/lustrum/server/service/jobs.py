@@ -80,7 +80,6 @@ class Jobs:
         return job
 
     def find(self, name: str) -> Job | None:
-        """A job by its id."""
         return self.store.find(name)
 
     def result(self, name: str, mark: str | None = None) -> Decision | None:

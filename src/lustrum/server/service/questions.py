@@ -219,7 +219,6 @@ class Questions:
         return self.answer_of(job) or job
 
     def submit(self, query: TableQuery) -> Job:
-        """The job that makes a table."""
         query, snapshot = self._read(query)
         # A mistake in the question is better heard of now than later.
         self._sized(query, snapshot, "job")

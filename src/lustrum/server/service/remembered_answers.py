@@ -64,7 +64,6 @@ class Key:
 
     @classmethod
     def of(cls, snapshot: Snapshot, query: TableQuery, form: Sequence[str]) -> Key:
-        """The key of an answer in one form."""
         question = json.dumps(query.to_mapping(), sort_keys=True, ensure_ascii=False)
         mark = _digest(f"{snapshot.mark} {_code()}")
         # Answers under the policies of several roles stand beside each other.
@@ -109,11 +108,9 @@ class RememberedAnswers:
         self._resting_until = -math.inf
 
     def at_hand(self, key: Key) -> Written | None:
-        """An answer that is in memory."""
         return self._memory.find(key)
 
     def find(self, key: Key) -> Written | None:
-        """An answer that is in memory or on disk."""
         answer = self._memory.find(key)
         if answer is None and self._room:
             answer = _read(self._place(key), key)

@@ -40,7 +40,6 @@ class ServedDataset:
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> ServedDataset:
-        """What a snapshot offers."""
         return cls(snapshot.dataset, snapshot.policy, snapshot)
 
     @property

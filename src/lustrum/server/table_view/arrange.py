@@ -61,7 +61,6 @@ class Arrangement:
 
     @property
     def axes(self) -> tuple[TableAxis, ...]:
-        """The variables of the table."""
         return self.release.axes
 
     @property
@@ -149,7 +148,6 @@ class Arrangement:
         return self.turned(np.broadcast_to(places, release.shape))
 
     def text(self, units: int, signs: Signs = ENGLISH_SIGNS, dropped: int = 0) -> str:
-        """A figure as it is written."""
         return number(units // 10**dropped, self.figures.decimals - dropped, signs)
 
     def span(self, low: float, high: float, signs: Signs = ENGLISH_SIGNS, dropped: int = 0) -> str:

@@ -127,7 +127,6 @@ class Scale:
         self.least = floor(self.least / self._step + 1e-9) * self._step
 
     def at(self, value: float) -> float:
-        """Where a value stands."""
         room = self._length * (value - self.least) / (self.most - self.least)
         return round(self._start + room, 2)
 
@@ -156,11 +155,9 @@ class Pen:
         self._shown = table.turned(table.release.shown)
 
     def known(self, at: At) -> bool:
-        """Whether there is a figure."""
         return bool(self._known[at])
 
     def value(self, at: At) -> float:
-        """A figure as a number."""
         return float(int(self._units[at]) / 10**self.table.figures.decimals)
 
     def text(self, at: At) -> str:

@@ -69,7 +69,6 @@ class Gauge:
 
     @property
     def sentence(self) -> str:
-        """The picture in a sentence."""
         said = say(
             "Risk of disclosure about {before:.2f} before protection and {after:.2f} after it; the limit is "
             "{limit:g}.",

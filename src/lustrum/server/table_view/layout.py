@@ -120,12 +120,10 @@ class Grid:
 
     @property
     def width(self) -> int:
-        """Columns of figures."""
         return len(self.columns)
 
     @property
     def shown(self) -> int:
-        """Rows that are shown."""
         return sum(len(block.rows) for block in self.blocks)
 
     @property
@@ -256,7 +254,6 @@ class _Writer:
             self._errors = table.turned(release.errors), table.turned(release.grades)
 
     def row(self, block: int, row: int) -> Row:
-        """One row of a block."""
         table = self._table
         category = table.rows[row]
         total = bool(table.total_rows[row])
@@ -331,7 +328,6 @@ def _classes(table: Arrangement) -> Classes:
 
 
 def _longest(table: Arrangement) -> float:
-    """The figure of the longest bar."""
     return float(np.abs(_inner(table)).max(initial=0.0))
 
 

@@ -196,7 +196,6 @@ def selection(query: TableQuery, dataset: Dataset) -> tuple[TableAxis, ...]:
 
 
 def condition(item: Filter, dataset: Dataset) -> str:
-    """A selection in words."""
     variable = dataset.variable(item.variable)
     labels = [variable.category(code).label for code in item.codes]
     return say("{variable} is {what}", variable=lowered(variable.label), what=_joined(labels))

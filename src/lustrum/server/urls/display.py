@@ -95,7 +95,6 @@ class TableView:
 
     @property
     def percent(self) -> bool:
-        """Whether percentages are shown."""
         return self.show.endswith("percent")
 
     @property
@@ -110,7 +109,6 @@ class TableView:
 
     @property
     def compared(self) -> bool:
-        """Whether columns are compared with the first one."""
         return self.show in ("difference", "index")
 
     @property
@@ -137,7 +135,6 @@ class TableView:
         return pairs
 
     def address(self, page: str) -> str:
-        """An address of an answer with this view of it."""
         pairs = self.pairs()
         joint = "&" if "?" in page else "?"
         return f"{page}{joint}{urlencode(pairs, safe=':,')}" if pairs else page

@@ -71,7 +71,6 @@ class JSONRoute(APIRoute):
     """A route that reads bodies in this way."""
 
     def get_route_handler(self) -> Any:
-        """The handler, with such a request."""
         handle = super().get_route_handler()
 
         async def handler(request: Request) -> Response:
@@ -85,7 +84,6 @@ class _Request(Request):
     """A request that notes the mistake: an exception here would become one without words."""
 
     async def json(self) -> Any:
-        """The body."""
         if not hasattr(self, "_json"):
             try:
                 self._json = read_json(await self.body())

@@ -153,7 +153,6 @@ def _some(codes: list[str], rng: np.random.Generator) -> list[str]:
 
 
 def _words(query: TableQuery) -> str:
-    """A question by what it asks for."""
     what = query.measure or "counts"
     weighted = f" with {query.weight}" if query.weight else ""
     by = ", ".join(axis.variable for axis in query.by) or "nothing"

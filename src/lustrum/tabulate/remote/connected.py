@@ -45,7 +45,10 @@ def write_keys(
     with store.shared():
         secret: Secret = store.secret
         rows, summed, readers = make_keys(connection, dataset, secret, reader, progress, file)
-        _write(_receipt(store.root, dataset.name), _marks(secret.fingerprint, rows, summed))
+        _write(
+            _receipt(store.root, dataset.name),
+            {"secret": secret.fingerprint, "rows": rows, "sum": summed},
+        )
     return rows, readers
 
 
@@ -138,10 +141,6 @@ def _place(root: Path, name: str) -> Path:
 
 def _receipt(root: Path, name: str) -> Path:
     return root / CONNECTIONS / f"{name}.keys.json"
-
-
-def _marks(secret: str, rows: int, summed: int) -> dict[str, Any]:
-    return {"secret": secret, "rows": rows, "sum": summed}
 
 
 def _write(path: Path, document: dict[str, Any]) -> None:

@@ -277,7 +277,6 @@ class Database:
         return f"Database({BACKENDS[self.connection.backend]})"
 
     def schema(self, table: str) -> Any:
-        """Columns and types of a table."""
         catalog, schema, name = self.connection.parts(table)
         place = schema if catalog is None else (catalog, schema)
         return self.run(lambda backend: backend.table(name, database=place).schema(), table)
@@ -421,7 +420,6 @@ def _disconnect(backend: Any, kind: str) -> None:
 
 
 def import_ibis() -> Any:
-    """Ibis, or the command that installs it."""
     try:
         import ibis
     except ImportError:

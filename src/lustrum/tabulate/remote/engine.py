@@ -179,7 +179,6 @@ class IbisEngine:
 
     @property
     def dataset(self) -> Dataset:
-        """The description of the data."""
         return self._dataset
 
     def check(self) -> int:
@@ -189,7 +188,6 @@ class IbisEngine:
         return rows
 
     def tabulate(self, query: TableQuery, *, ranks: int = 0) -> Table:
-        """The table asked for."""
         return self.cube(query, ranks=ranks).shown()
 
     def cube(self, query: TableQuery, *, unfiltered: bool = False, ranks: int = 0) -> Cube:

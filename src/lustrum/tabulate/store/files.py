@@ -43,7 +43,6 @@ class Digest:
         self._tags.append(self._tag.tag)
 
     def update(self, data: memoryview) -> None:
-        """Go on with more data."""
         while data:
             if not self._room:
                 self._end()
@@ -99,7 +98,6 @@ class HashedFile:
         return self._digest.result()
 
     def write(self, data: bytes) -> int:
-        """Write all of it."""
         left = memoryview(data).cast("B")
         self._digest.update(left)
         self.size += len(left)
@@ -119,7 +117,6 @@ class HashedFile:
         return False
 
     def writable(self) -> bool:
-        """It is for writing."""
         return True
 
     def seekable(self) -> bool:
@@ -127,11 +124,9 @@ class HashedFile:
         return False
 
     def sync(self) -> None:
-        """Make it durable."""
         os.fsync(self._handle)
 
     def close(self) -> None:
-        """Let go of the file."""
         if not self.closed:
             self.closed = True
             os.close(self._handle)
@@ -220,10 +215,8 @@ class VersionFiles:
             raise self.damaged("its files changed while it was in use")
 
     def damaged(self, how: str) -> DamagedError:
-        """What to say, and what to do."""
         return DamagedError(f"The dataset in {self.folder} is damaged: {how}; ingest it again.")
 
     def close(self) -> None:
-        """Let go of the files."""
         while self._handles:
             os.close(self._handles.pop())

@@ -75,7 +75,6 @@ class EmbeddedEngine(KernelEngine):
 
     @property
     def encoded_bytes(self) -> int:
-        """The size of the encoded columns."""
         return self.files.size
 
 
@@ -152,11 +151,9 @@ class Store:
     root: Path
 
     def names(self) -> list[str]:
-        """The datasets that are there."""
         return datasets_in(self.root)
 
     def version(self, name: str) -> str:
-        """The version of a dataset that is in force."""
         path = self.root / name / CURRENT
         try:
             with path.open("rb") as file:

@@ -46,11 +46,9 @@ class Manifest:
 
     @cached_property
     def dataset(self) -> Dataset:
-        """The description of the data."""
         return Dataset.from_mapping(self.description)
 
     def to_bytes(self) -> bytes:
-        """The file."""
         return json.dumps(
             {
                 "format": FORMAT,

@@ -41,7 +41,6 @@ class Writer:
         self._ascending = True
 
     def write(self, chunk: Chunk) -> None:
-        """Append records."""
         arrays: list[pa.Array] = []
         for v in self._dataset.variables:
             field_type = self._schema.field(v.name).type
@@ -119,7 +118,6 @@ class KeyWriter:
         self._writer = pa.ipc.new_file(self._file, pa.schema([("key", pa.uint64())]))
 
     def write(self, keys: npt.NDArray[np.uint64]) -> None:
-        """Append keys."""
         self._writer.write_batch(pa.record_batch([pa.array(keys, pa.uint64())], names=["key"]))
 
     def close(self) -> None:
@@ -127,7 +125,6 @@ class KeyWriter:
         self._file.close()
 
     def finish(self) -> FileMark:
-        """Finish the file."""
         self._writer.close()
         self._file.sync()
         self._file.close()

@@ -127,7 +127,6 @@ class RankCorrelation(UtilitySpec):
     impute: Impute = suppressed_cells()
 
     def of(self, table: Table, release: Release) -> float:
-        """The rank correlation between a table and its release."""
         return rank_correlation(*compare(table, release, self.impute).cells)
 
 
@@ -179,7 +178,6 @@ class BetweenVarianceChange(UtilitySpec):
     impute: Impute = suppressed_cells()
 
     def of(self, table: Table, release: Release) -> float:
-        """The change that a release makes to the variance between areas."""
         pair = compare(table, release, self.impute)
         area, variable = (axis_position(table.axes, n) for n in (self.area, self.variable))
         if area == variable:
@@ -262,7 +260,6 @@ class ConditionalError(UtilitySpec):
             raise InputError("A variable cannot be given and asked for at once.")
 
     def of(self, table: Table, release: Release) -> float:
-        """The error that a release makes in place of its table."""
         pair = compare(table, release, self.impute)
         asked = axis_position(table.axes, self.variable)
         names = [a.name for a in table.axes if a.name != self.variable]

@@ -47,7 +47,6 @@ class AverageRelativeDistance(UtilitySpec):
     impute: Impute = suppressed_cells()
 
     def of(self, table: Table, release: Release) -> float:
-        """The average relative distance of a release from its table."""
         return average_relative_distance(*compare(table, release, self.impute).cells, self.floor)
 
 
@@ -167,7 +166,6 @@ class HellingerUtility(UtilitySpec):
     impute: Impute = suppressed_cells()
 
     def of(self, table: Table, release: Release) -> float:
-        """The utility of a release in place of its table, cut at 0."""
         return hellinger_utility(*compare(table, release, self.impute).cells)
 
     def of_many(self, tables: Ints, published: Ints) -> Floats:
@@ -248,7 +246,6 @@ class Divergence(UtilitySpec):
     impute: Impute = suppressed_cells()
 
     def of(self, table: Table, release: Release) -> float:
-        """The divergence of a release from its table."""
         return divergence(*compare(table, release, self.impute).cells, self.smoothing)
 
 
@@ -289,7 +286,6 @@ class EntropyChange(UtilitySpec):
     impute: Impute = suppressed_cells()
 
     def of(self, table: Table, release: Release) -> float:
-        """The change that a release makes to the entropy of its table."""
         return abs(entropy_change(*compare(table, release, self.impute).cells))
 
 

@@ -43,7 +43,6 @@ class LargestMarginError(UtilitySpec):
     impute: Impute = suppressed_cells()
 
     def of(self, table: Table, release: Release) -> float:
-        """The largest error among the margins of a release."""
         return largest_margin_error(*one_way_margins(table, release, self.impute))
 
 

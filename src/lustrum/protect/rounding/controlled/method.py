@@ -114,7 +114,6 @@ class ControlledRounding(MethodSpec):
         )
 
     def draw(self, table: Table, rng: Chance) -> Release:
-        """Round one table of counts."""
         inner = _checked(table)
         chance = inner.generator(table, rng, str(self.to_mapping()))
         network = None if self.small_only else _network(inner)

@@ -142,7 +142,6 @@ class FreshPatterns:
         return given
 
     def _begin(self, pattern: Mask, *, mixed: bool = False) -> None:
-        """Go on from another pattern."""
         cost = np.inf if mixed else self.attacks.tasks.problem.total_cost(pattern)
         self._here, self._pool, self._mixed = pattern.copy(), None, mixed
         self._end, self._stale = (cost, self._here), 0

@@ -44,7 +44,6 @@ class WitnessedPattern:
         return twin
 
     def fulfil(self, task: int, cells: Ints) -> None:
-        """Note the witness of a task."""
         self.forget(task)
         self.witness[task] = cells
         for cell in cells.tolist():

@@ -61,7 +61,6 @@ class LocalPrograms:
         return fresh
 
     def program(self, cells: Ints) -> DeviationProgram:
-        """The program of some cells."""
         key = cells.tobytes()
         known = self._known.get(key)
         if known is None:
