@@ -1,13 +1,4 @@
-"""Answers and records in one process: for the agency's own machine, for notebooks and for tests.
-
-=======================  =====================================================================
-:func:`local_service`    answers about the datasets of a folder
-:func:`health`           what is wrong with a data folder, and with its answers
-:func:`crosstab`         a protected cross tabulation of columns, as pandas spells it
-:func:`pivot_table`      the same of a frame
-:class:`ProtectedTable`  what these two give: the public table, and reasons for the agency
-=======================  =====================================================================
-"""
+"""Answers and records in one process: for the agency's own machine, for notebooks and for tests."""
 
 import lazy_loader
 

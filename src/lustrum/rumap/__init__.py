@@ -1,20 +1,5 @@
 """Risk-utility maps: compare methods on the same tables against the same attacker, and choose one.
 
-==============================================  ====================================================
-:func:`rumap`                                   every method on every table, as points of one map
-:func:`grid`, :func:`default_methods`           the methods: parameter grids, a set to begin with
-:class:`HypercubeTables`,                       tables of one hypercube
-:class:`HypercubeView`
-:class:`RecordTables`                           tables of records
-:class:`BeforeCounting`                         a method that protects the hypercube
-:func:`best`, :func:`decide`                    the choice: under a limit of risk, or by losses
-:func:`compare`                                 releases that exist already, side by side
-:func:`find_frontier`, :func:`space`            a search among parameters that no grid can list
-:func:`series`, :func:`series_map`              the risk after k overlapping questions
-:mod:`~lustrum.rumap.charts`                    maps and tables as Vega-Lite charts
-:mod:`~lustrum.rumap.report`                    a report for a board
-==============================================  ====================================================
-
 The room can be called: ``lustrum.rumap(table)`` is :func:`rumap`.
 """
 

@@ -1,13 +1,4 @@
-"""The papers behind the system, computed again: printed figures beside our own.
-
-=================  ==========================================================================
-``cell-entropy``   Domingo-Ferrer, Oganian and Torra: risk of a cell as reciprocal entropy
-``sample-tables``  Antal, Shlomo and Elliot: risk of tables from samples
-``markov``         Duncan, Fienberg, Krishnan, Padman and Roehrig: audit, perturbation, R-U map
-``table-server``   Shlomo, Antal and Elliot: a flexible table server
-``maps``           the risk-utility maps of both papers, and methods that neither has
-=================  ==========================================================================
-"""
+"""The papers behind the system, computed again: printed figures beside our own."""
 
 from __future__ import annotations
 

@@ -1,16 +1,4 @@
-"""Bounds in closed form: formulas for the cells of a hidden cube, given its released margins.
-
-===========================  ======================================================================
-:class:`Margins`             released margins of a hidden cube, checked
-:func:`applicable`           which closed form is sharp for them
-:func:`closed_bounds`        sharp bounds, by formula where there is one
-:func:`knowledge_bounds`     the same for knowledge that consists of margins
-:func:`decomposable`         for the cliques of a chordal graph
-:func:`dichotomous`          for two categories a variable and all margins of one less
-:func:`reducible`            from the bounds of its parts
-:func:`project`              bounds of a hidden margin
-===========================  ======================================================================
-"""
+"""Bounds in closed form: formulas for the cells of a hidden cube, given its released margins."""
 
 from lustrum.audit.closed.choose import (
     ClosedForm,

@@ -1,18 +1,6 @@
 """How probable each value of a hidden cell is, from all tables of a fibre or from a sample of them.
 
 A fibre is the set of all tables of whole numbers that fit what is known.
-
-======================================  ===========================================================
-:class:`FibreMargins`                        sums of a hidden table over some of its axes
-:func:`distribution`                    the probability of each value of each cell
-:class:`CellDistributions`              its result, with convergence diagnostics
-:func:`sample_fibre`                    tables of the fibre, by several chains
-:func:`enumerate_fibre`                 all tables of a small fibre
-:func:`count_tables`                    how many two-way tables have given sums
-:func:`unimodal`, :class:`Unimodal`     a single peak between the bounds, without any table
-:func:`split_rhat`                      whether chains agree
-:func:`effective_size`                  how many independent draws they are worth
-======================================  ===========================================================
 """
 
 from lustrum.audit.fibre.distribution import (

@@ -1,18 +1,4 @@
-"""The cell key method, for counts and for magnitudes.
-
-=====================================  ============================================================
-:class:`CellKey`                       counts, looked up by count and cell key
-:class:`CellKeyMagnitude`              sums of a measure, with noise by their largest contributions
-:class:`Lookup`, :class:`Additive`,    its groups of parameters
-:class:`Versions`
-:class:`PTable`, :func:`read_ptable`   lookup tables by key, in the agencies' file format
-:class:`ZeroKeys`                      keys for empty cells
-:class:`LookupChannel`                 the public channel of a lookup table
-:func:`restore`, :class:`Restored`     additivity with the least change
-:func:`ratio`, :func:`mean`,           figures from published numbers only
-:func:`percentages`, :class:`Ratios`
-=====================================  ============================================================
-"""
+"""The cell key method, for counts and for magnitudes."""
 
 from lustrum.protect.cell_key.additive import Restored, restore
 from lustrum.protect.cell_key.channel import LookupChannel

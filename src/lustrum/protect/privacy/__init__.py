@@ -1,16 +1,4 @@
-"""Differential privacy: noise from OpenDP, budgets, and post-processing.
-
-======================================  ===========================================================
-:class:`DifferentialPrivacy`            the method
-:class:`Budget`, :class:`Cost`          the total cost of releases, in epsilon or in rho
-:class:`BudgetSpentError`               a release that the budget does not allow
-:func:`epsilon_of_rho`                  from rho and delta to epsilon
-:func:`delta_of_rho`                    from rho and epsilon to delta
-:func:`rho_of`                          from epsilon and delta to rho
-:func:`power_of_rho`                    how often the best test finds one record, from rho
-:class:`DiscreteNoiseChannel`           the exact channel of the noise
-======================================  ===========================================================
-"""
+"""Differential privacy: noise from OpenDP, budgets, and post-processing."""
 
 from lustrum.protect.privacy.budget import (
     Budget,

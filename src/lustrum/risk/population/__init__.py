@@ -1,13 +1,4 @@
-"""Models of a population that is seen through a sample only.
-
-==============================  ==============================================================
-:class:`LogLinear`              the sample's margins, by iterative proportional fitting
-:class:`PolyaUrn`               an urn that starts with the sample and some black balls
-:class:`KnownPopulation`        the population's own table
-:class:`KnownProbabilities`     cell probabilities that are given
-:class:`PopulationModel`        what each of them can do
-==============================  ==============================================================
-"""
+"""Models of a population that is seen through a sample only."""
 
 from lustrum.numeric.loglinear import LogLinearFit
 from lustrum.risk.population.loglinear import LogLinear
