@@ -25,23 +25,7 @@ from lustrum.rumap.choose import Choice
 from lustrum.rumap.map import RUMap
 from lustrum.rumap.points import Point
 
-_STYLE = """
-body { font: 11pt/1.45 "Source Sans Pro", Helvetica, Arial, sans-serif; color: #1b1b1b; margin: 2rem auto;
-  max-width: 50rem; padding: 0 1rem; background: #fff; }
-h1 { font-size: 1.7rem; line-height: 1.2; } h2 { margin-top: 2rem; border-bottom: 1px solid #ccc; }
-table { border-collapse: collapse; width: 100%; font-size: 0.85rem; } th, td { text-align: left;
-  padding: 0.2rem 0.6rem 0.2rem 0; border-bottom: 1px solid #e4e4e4; vertical-align: top; }
-td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
-td.n, td.label { white-space: nowrap; } tr.chosen td { font-weight: bold; }
-tr.dominated td { color: #595959; } svg { max-width: 100%; height: auto; } figure { margin: 1rem 0; }
-.confidential { border: 2px solid #9b2c1c; padding: 0.4rem 0.8rem; color: #9b2c1c; }
-.choice { border-left: 4px solid #34429f; padding-left: 1rem; }
-@media print { body { margin: 0; max-width: none; } h2 { break-after: avoid; }
-  tr, figure { break-inside: avoid; } thead { display: table-header-group; } table { font-size: 8.5pt; }
-  th, td { padding-right: 0.4rem; } }
-@media (max-width: 40rem) { td.label { white-space: normal; } main { overflow-x: auto; } }
-@page { size: A4; margin: 18mm; }
-"""
+_STYLE = "\n" + Path(__file__).with_name("report.css").read_text(encoding="utf-8")
 
 CAVEATS = (
     "The measures are models of an attacker. A method under the limit is safe against that attacker and no "

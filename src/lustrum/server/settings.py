@@ -80,34 +80,7 @@ OTHER_SITES = ("bundles", "none", "all")
 
 @dataclass(frozen=True)
 class Settings:
-    """Every setting has a default that suits one machine and the public.
-
-    ======================  ====================================================================
-    ``rate``                most tables and hints an address may ask for, as ``120/minute``; empty: no limit
-    ``concurrency``         tables that are counted at the same time; the others wait
-    ``patience``            seconds that a question waits for its turn before it is turned away
-    ``seconds``             longest that a table may take while somebody waits for it
-    ``background_cells``    tables with more cells than this are made in the background
-    ``background_seconds``  longest that a table may take in the background
-    ``keep_hours``          how long a table made in the background is kept
-    ``trusted_proxies``     addresses whose word about the asker's own address is taken, with commas
-    ``reader_header``       header in which a trusted proxy names the reader; empty: none does
-    ``roles_header``        header with the roles that it vouches for, with commas among other words
-    ``group_header``        header with the group of readers that the reader counts with
-    ``allowed_host``        names that the server answers to, with commas; ``.example.org``: all below it
-    ``other_sites``         what pages of other sites may show in frames and, by the API, read in browsers of
-                            their visitors: ``bundles``, tables of public bundles; ``none``; ``all``
-    ``memory``              most memory that a question may need, in MiB; 0: a share of what the machine has
-    ``connections``         connections of one process at the same time
-    ``header_seconds``      longest that the headers of a request may take to arrive
-    ``body_seconds``        longest that the body of a request may take to arrive
-    ``idle_seconds``        how long a connection stays open between two requests
-    ``send_seconds``        longest that a client may take to read what was sent to it
-    ``records_seconds``     longest silence of the process that holds the records; then it is started again
-    ``answers_memory``      MiB of answers from bundles that are remembered in memory; 0: none, nor on disk
-    ``answers_disk``        MiB of answers from bundles that are remembered on disk; 0: none
-    ======================  ====================================================================
-    """
+    """Defaults suit one machine and the public; options of ``lustrum serve`` say what each setting means."""
 
     rate: str = "300/minute"
     concurrency: int = 0

@@ -5,38 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from html import escape
+from pathlib import Path
 
 from lustrum.readers.layout import Layout
 from lustrum.readers.report import AuditedValue, FileReport
 
-_STYLE = """
-* { box-sizing: border-box }
-body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 62rem; padding: 0 1rem;
-  color: #1a1f36; background: #fff }
-h1, h2 { line-height: 1.2; overflow-wrap: anywhere }
-table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums; width: 100% }
-th, td { border-bottom: 1px solid #c9ccd8; padding: .35rem .6rem; text-align: left; vertical-align: top }
-td.n, th:nth-child(2), th:nth-child(3) { text-align: right; white-space: nowrap }
-.verdict { border-left: .4rem solid; padding: .4rem .8rem; font-weight: 600 }
-.e0 { border-color: #2c8465 } .e3 { border-color: #b3261e } .e4 { border-color: #c98a00 }
-.scroll { overflow-x: auto }
-select, button, textarea { font: inherit; color: inherit; background: transparent; border: 1px solid #8a90a6;
-  border-radius: .3rem; padding: .15rem .4rem }
-textarea { width: 100%; min-height: 16rem; white-space: pre; font-family: ui-monospace, monospace;
-  font-size: .85rem }
-fieldset { border: 1px solid #c9ccd8; border-radius: .4rem; margin: 1rem 0; min-width: 0 }
-.role { display: grid; grid-template-columns: minmax(4rem, 16rem) 12rem minmax(5rem, 16rem); gap: .5rem;
-  margin: .3rem 0; align-items: center; overflow-wrap: anywhere }
-.settle { display: block; margin-top: .6rem }
-li, p { overflow-wrap: anywhere }
-select { width: 100%; min-height: 2rem }
-button { min-height: 2.2rem; padding: .15rem .8rem }
-@media (max-width: 40rem) {
-  .role { grid-template-columns: 1fr 1fr } .role > :first-child { grid-column: 1 / 3 }
-}
-:focus-visible { outline: 3px solid #5468c4; outline-offset: 1px }
-@media (prefers-color-scheme: dark) { body { background: #14161f; color: #e8e9f0 } option { color: #1a1f36 } }
-"""
+_STYLE = "\n" + Path(__file__).with_name("audit_page.css").read_text(encoding="utf-8")
 
 _ROLES = {
     "total": "not a part",
@@ -53,107 +27,7 @@ _TITLES = {
     "within protection": "Within the protection interval",
     "few values": "Few values left",
 }
-_SCRIPT = """
-const quote = s => JSON.stringify(s);
-const key = s => /^[A-Za-z0-9_-]+$/.test(s) ? s : quote(s);
-const pair = ([k, x]) => key(k) + " = " + value(x);
-const value = v => Array.isArray(v) ? "[" + v.map(value).join(", ") + "]" : typeof v === "object"
-  ? "{ " + Object.entries(v).filter(e => e[1] !== null).map(pair).join(", ") + " }"
-  : typeof v === "string" ? quote(v) : String(v);
-function rows(layout) {
-  const out = [];
-  for (const [k, v] of Object.entries(layout))
-    if (v !== null && !["tables", "symbols", "letters", "dimensions"].includes(k))
-      out.push(key(k) + " = " + value(v));
-  for (const table of layout.tables || []) {
-    out.push("", "[[tables]]");
-    for (const entry of Object.entries(table))
-      if (entry[0] !== "columns" && entry[1] !== null) out.push(pair(entry));
-    out.push("[tables.columns]");
-    for (const [k, v] of Object.entries(table.columns)) out.push(key(k) + " = " + value(v));
-  }
-  for (const part of ["symbols", "letters"])
-    if (layout[part]) { out.push("", "[" + part + "]");
-      for (const [k, v] of Object.entries(layout[part])) out.push(key(k) + " = " + value(v)); }
-  for (const [name, d] of Object.entries(layout.dimensions || {})) {
-    out.push("", "[dimensions." + key(name) + "]");
-    for (const [k, v] of Object.entries(d)) {
-      if (v === null || typeof v !== "object" || Array.isArray(v)) { out.push(k + " = " + value(v)); continue; }
-      for (const [code, x] of Object.entries(v)) out.push(k + "." + key(code) + " = " + value(x));
-    }
-  }
-  return out.join("\\n") + "\\n";
-}
-function whole(fieldset, head, before) {  // whether the codes inside another one are all of it
-  let label = [...fieldset.querySelectorAll("[data-head]")].find(l => l.dataset.head === head);
-  if (!label) {
-    label = document.createElement("label");
-    label.className = "role"; label.dataset.head = head;
-    label.append(document.createElement("span"), document.createElement("select"));
-    label.firstChild.textContent = "The codes inside " + head;
-    const answers = { "": "may be all of it", true: "are all of it", false: "are not all of it" };
-    for (const [answer, words] of Object.entries(answers))
-      label.lastChild.append(new Option(words, answer, false, answer === String(before ?? "")));
-    fieldset.insertBefore(label, fieldset.querySelector(".settle"));
-  }
-  const { value } = label.lastChild;
-  return value === "" ? null : value === "true";
-}
-for (const editor of document.querySelectorAll("[data-layout]")) {
-  const layout = JSON.parse(editor.dataset.layout), text = editor.querySelector("textarea");
-  const asked = layout.open || [], proposed = structuredClone(layout.dimensions || {});
-  const all = (within, what) => within.querySelectorAll(what);
-  function update() {
-    for (const s of all(editor, "select[data-symbol]"))
-      if (s.value !== "range") layout.symbols[s.dataset.symbol] = s.value;
-    for (const s of all(editor, "select[data-letter]")) layout.letters[s.dataset.letter] = s.value;
-    for (const f of all(editor, "fieldset[data-dimension]")) {
-      const old = proposed[f.dataset.dimension], d = layout.dimensions[f.dataset.dimension] = {};
-      const put = (role, head, code) => {
-        d[role] = d[role] || {};
-        (d[role][head] = d[role][head] || []).push(code);
-      };
-      for (const l of all(f, "[data-code]")) {
-        const [role, head] = all(l, "select"), code = l.dataset.code;
-        head.hidden = !["part", "subset", "same"].includes(role.value);
-        if (role.value === "part") put("totals", head.value, code);
-        else if (role.value === "subset") put("subsets", head.value, code);
-        else if (role.value === "same") (d.same = d.same || {})[code] = head.value;
-        else if (role.value === "computed") {
-          for (const kind of ["differences", "units"])
-            if (old[kind] && code in old[kind]) (d[kind] = d[kind] || {})[code] = old[kind][code];
-        } else if (role.value !== "total") (d[role.value] = d[role.value] || []).push(code);
-      }
-      for (const l of all(f, "[data-head]")) l.hidden = !(l.dataset.head in (d.subsets || {}));
-      for (const head of Object.keys(d.subsets || {})) {
-        const before = (old.subsets || {})[head] || {};
-        d.subsets[head] = { ...before, codes: d.subsets[head], complete: whole(f, head, before.complete) };
-      }
-      if (old.all) d.all = old.all;
-    }
-    const settled = [...all(editor, "input[data-settles]")].filter(i => i.checked).map(i => i.dataset.settles);
-    for (const role of ["notes", "parts"]) layout[role] = settled.includes(role) ? "nothing" : null;
-    const kind = editor.querySelector("select[name=kind]");
-    if (kind) layout.kind = kind.value || null;
-    const missing = editor.querySelector("select[name=missing]");
-    if (missing) for (const table of layout.tables) table.missing = missing.value || null;
-    if (missing && missing.value) settled.push("missing");
-    layout.open = asked.filter(role => !settled.includes(role));  // what nobody confirmed stays open
-    text.value = rows(layout);
-    const left = layout.open.length;
-    editor.querySelector("[role=status]").textContent = left
-      ? `${left} of ${asked.length} questions are open: ${layout.open.join(", ")}.`
-      : "Every question is settled.";
-  }
-  editor.addEventListener("change", e => { if (e.target !== text) update(); });
-  editor.querySelector("button").addEventListener("click", () => {
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([text.value], { type: "text/plain" }));
-    link.download = "layout.toml"; link.click();
-  });
-  update();
-}
-"""
+_SCRIPT = "\n" + Path(__file__).with_name("audit_page.js").read_text(encoding="utf-8")
 
 
 def page(report: FileReport, layouts: Sequence[Layout]) -> str:

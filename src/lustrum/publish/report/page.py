@@ -17,42 +17,7 @@ from lustrum.runtime.data_folder import MANIFEST
 from lustrum.runtime.durable import outages, write_whole
 from lustrum.runtime.svg import element, escaped, scrolling
 
-_STYLE = """
-:root { color-scheme: light dark; --paper: #faf9f6; --surface: #fff; --ink: #1b2130; --soft: #535c6f;
-  --line: #dedbd2;
-  --accent: #34429f; --second: #b4602a; --third: #3b7d5b; --wrong: #9b2c1c; --wrong-tint: #fbeeeb }
-@media (prefers-color-scheme: dark) { :root { --paper: #11141c; --surface: #181d29; --ink: #e8ebf3;
-  --soft: #a9b2c4;
-  --line: #323a4b; --accent: #a9b5ff; --second: #f0a878; --third: #86cfa8; --wrong: #ffa08f;
-  --wrong-tint: #3a211f } }
-* { box-sizing: border-box }
-body { font: 16px/1.55 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 0 auto;
-  max-width: 68rem; padding: 1.5rem 1rem 4rem }
-h1 { font: 600 1.9rem/1.2 Georgia, serif; margin: .5rem 0 } h2 { font: 600 1.35rem/1.3 Georgia, serif;
-  margin: 2.5rem 0 .5rem }
-h3 { font-size: 1rem; margin: 1.5rem 0 .3rem }
-p, li { max-width: 46rem } a { color: var(--accent) }
-.secret { border: 2px solid var(--wrong); color: var(--wrong); background: var(--wrong-tint);
-  border-radius: 8px;
-  padding: .5rem .9rem; font-weight: 600 }
-.warn { border-left: 4px solid var(--wrong); padding: .1rem 0 .1rem .9rem }
-table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums;
-  background: var(--surface) }
-caption { text-align: left; padding: .3rem 0; color: var(--soft) }
-th, td { border: 1px solid var(--line); padding: .3rem .6rem; text-align: right; vertical-align: top }
-th:first-child, td:first-child, .words td, .words th { text-align: left }
-.one { background: var(--wrong-tint); color: var(--wrong); font-weight: 600 }
-.scroll { overflow-x: auto } figure { margin: 1rem 0 } figcaption { color: var(--soft); font-size: .9rem;
-  margin-bottom: .4rem }
-svg { display: block } svg text { font: 12px system-ui, sans-serif; fill: var(--ink) }
-  svg .head { font-weight: 600 }
-svg .mid { text-anchor: middle } svg line { stroke: var(--soft) }
-svg .s0 { fill: var(--accent) } svg .s1 { fill: var(--second) } svg .s2 { fill: var(--third) }
-  svg .s3 { fill: var(--soft) }
-svg .hollow { fill: var(--paper); stroke: var(--accent); stroke-width: 2 }
-details { margin: 1rem 0 } summary { cursor: pointer; color: var(--accent) }
-@media print { body { max-width: none } figure, tr { break-inside: avoid } }
-"""
+_STYLE = "\n" + Path(__file__).with_name("page.css").read_text(encoding="utf-8")
 
 
 def page(findings: Findings) -> str:

@@ -5,30 +5,9 @@ published values::
 
     show=row-percent&pivot=sex:rows&pivot=age:columns&sort=-age:3&empty=hide
 
-============  ===================================================================================
-``as``        ``table``, ``chart`` or, where the dataset has shapes, ``map``
-``show``      ``counts``, ``row-percent``, ``column-percent``, ``whole-percent``, per 1,000 of each
-              row ``row-rate``, or to the first column ``difference`` or ``index``, which makes it 100
-``pivot``     ``variable:rows``, ``variable:columns`` or ``variable:layers``; once for a variable, the outer
-              ones first
-``layer``     ``variable:code``: only this category of a variable that stands in the layers
-``against``   of a map: a second map of this category, in the same shades
-``sort``      ``label``, ``value`` or a column such as ``sex:2``; a minus sign in front turns the order round
-``fold``      a block of rows such as ``region:1``, of which only the totals are shown; once for each
-``empty``     ``hide`` leaves out the rows that hold nothing but published zeros
-``heat``      ``on`` gives cells a shade by their size, ``bars`` a bar
-``names``     ``labels``, ``codes`` or ``both``
-``margins``   ``off`` leaves out the totals
-``bounds``    ``on`` shows beside each figure what anybody can know of the true one
-``decimals``  of percentages, 0 to 3
-``chart``     ``bars``, ``stacked``, ``lines``, ``pyramid`` or ``heat``; otherwise what fits the question
-``scale``     of small charts: ``fitting`` gives each its own where sizes differ much, ``shared``, ``own``
-``classes``   of a map: ``quantile`` or ``natural`` breaks
-``page``      a page of a long table, or ``all``
-============  ===================================================================================
-
-A parameter without a value counts as absent. A variable or a value that is not known is a mistake; a layer or a
-sorting of a variable that has meanwhile been moved elsewhere is passed over, since a form goes on sending it.
+The reference of the HTTP API lists them. One without a value counts as absent. A variable or a value that is
+not known is a mistake; a layer or a sorting of a variable that has meanwhile been moved elsewhere is passed
+over, since a form goes on sending it.
 """
 
 from __future__ import annotations
