@@ -63,7 +63,6 @@ class DatasetPages:
         ]
 
     def close(self) -> None:
-        """Close what was opened of the records."""
         self._service.close()
 
     async def home(self, request: Request) -> Response:

@@ -206,7 +206,6 @@ class Intakes:
         return intake
 
     def all(self) -> list[Intake]:
-        """All files, the newest first."""
         return sorted(self._intakes.values(), key=lambda one: -one.number)
 
     async def receive(self, name: str, body: AsyncIterator[bytes]) -> Path:

@@ -61,7 +61,6 @@ class DatasetState:
 
 
 def policy_path(data: Path, name: str) -> Path:
-    """Where the policy of a dataset stands."""
     return data / POLICIES / f"{name}.toml"
 
 
@@ -71,12 +70,10 @@ def draft_path(data: Path, name: str) -> Path:
 
 
 def bundle_path(data: Path, name: str) -> Path:
-    """Where the protected numbers of a dataset stand."""
     return data / BUNDLES / name
 
 
 def states(data: Path, service: TableService) -> list[DatasetState]:
-    """All datasets of a data folder."""
     return [state_of(data, service, name) for name in service.described()]
 
 
@@ -148,7 +145,6 @@ def unsealed(text: str) -> str:
 
 
 def report_path(data: Path, name: str) -> Path:
-    """The agency's report of a protected population, as figures."""
     return data / REPORTS / name / "report.json"
 
 
@@ -227,7 +223,6 @@ class Effect:
 
     @property
     def changed(self) -> int:
-        """How many questions would end in another way."""
         return sum(not one.same for one in self.tried)
 
 

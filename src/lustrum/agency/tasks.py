@@ -47,7 +47,6 @@ class Task:
 
     @property
     def seconds(self) -> int:
-        """How long it has taken."""
         return int(((self.ended or datetime.now(UTC)) - self.started).total_seconds())
 
     def stop(self) -> None:
@@ -109,11 +108,9 @@ class AgencyTasks:
         return task
 
     def all(self) -> list[Task]:
-        """All tasks, the newest first."""
         return sorted(self._tasks.values(), key=lambda task: -task.number)
 
     def of(self, dataset: str) -> Task | None:
-        """The task that works on a dataset at the moment."""
         return next((t for t in self.all() if t.dataset == dataset and t.state == "running"), None)
 
     def start(self, title: str, dataset: str, arguments: Sequence[str]) -> Task:

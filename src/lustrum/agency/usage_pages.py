@@ -83,7 +83,6 @@ class UsagePages:
         )
 
     async def tasks(self, request: Request) -> Response:
-        """All tasks of these pages."""
         return self._pages.page("tasks.html", "/tasks", tasks=self._tasks.all())
 
     async def task(self, request: Request) -> Response:

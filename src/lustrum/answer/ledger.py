@@ -129,7 +129,6 @@ class AnswerHistory:
 
     @property
     def audiences(self) -> set[str]:
-        """All who hold something."""
         return {one.audience for one in self._answers}
 
     def catch_up(self) -> None:
@@ -225,7 +224,6 @@ class ReleaseLedger:
         self._histories: dict[tuple[str, str, str, str], AnswerHistory] = {}
 
     def close(self) -> None:
-        """Let go of the book."""
         self.book.close()
 
     def audience_of(self, reader: Reader, snapshot: Snapshot) -> str:

@@ -91,7 +91,6 @@ class RecordsLine:
 
     @property
     def is_broken(self) -> bool:
-        """Whether the process has died."""
         return self._over.is_set()
 
     @property

@@ -226,7 +226,6 @@ class TableService:
         return [self.dataset(name) for name in self.names()]
 
     def dataset(self, name: str) -> Dataset:
-        """The description of one; a clear error where there is none."""
         return self.snapshot(name).dataset
 
     def description(self, name: str) -> Dataset:
@@ -445,7 +444,6 @@ class TableService:
             self._standing.clear()
 
     def answer(self, query: TableQuery) -> Decision:
-        """An answer or a refusal, under the policy in force."""
         return self.snapshot(query.dataset).answer(query)
 
     def in_parts(self, name: str) -> bool:
@@ -455,11 +453,9 @@ class TableService:
         return any(numbers.in_parts and numbers.dataset.name == name for numbers in opened)
 
     def mark(self, name: str) -> str:
-        """Names the numbers and the policy in force."""
         return self.snapshot(name).mark
 
     def precheck(self, query: TableQuery, *, count: bool = True) -> Precheck:
-        """What the rules would say."""
         return self.snapshot(query.dataset).precheck(query, count=count)
 
     def _in_bundles(self) -> set[str]:

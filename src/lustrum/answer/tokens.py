@@ -49,7 +49,6 @@ class Token:
     digest: str
 
     def is_over(self, now: datetime) -> bool:
-        """Whether its time has ended."""
         return now >= datetime.fromisoformat(self.ends)
 
 
@@ -62,7 +61,6 @@ class Tokens:
 
     @property
     def there(self) -> bool:
-        """Whether a token was ever made."""
         return self._path is not None and stamp_of(self._path) is not None
 
     def reader_of(self, text: str) -> Reader | None:

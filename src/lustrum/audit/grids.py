@@ -34,7 +34,6 @@ class GridAxis:
 
     @cached_property
     def those(self) -> frozenset[int]:
-        """The categories, whatever their order."""
         return frozenset(self.parts)
 
 
@@ -67,7 +66,6 @@ class PopulationGrid:
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
-        """How many categories there are along each axis."""
         return tuple(len(axis.parts) for axis in self.axes)
 
     def holds(self, other: PopulationGrid) -> bool:

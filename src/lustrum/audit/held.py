@@ -36,7 +36,6 @@ class NarrowCount:
 
     @property
     def certain(self) -> bool:
-        """Whether one value is left."""
         return self.low == self.high
 
 

@@ -121,12 +121,10 @@ class AuditedCell:
 
     @property
     def disclosed(self) -> bool:
-        """Whether only one value is feasible."""
         return self.low == self.high
 
     @property
     def count(self) -> float:
-        """How many values are feasible."""
         return self.high - self.low + 1
 
     def within(self, percent: float) -> bool:
@@ -169,20 +167,16 @@ class AuditReport:
 
     @property
     def disclosed(self) -> tuple[AuditedCell, ...]:
-        """The cells with only one feasible value."""
         return tuple(cell for cell in self.cells if cell.disclosed)
 
     @property
     def unprotected(self) -> tuple[AuditedCell, ...]:
-        """The cells that can be estimated more closely than their protection intervals allow."""
         return tuple(c for c in self.cells if c.protection is ProtectionVerdict.TOO_NARROW)
 
     def close(self, percent: float) -> tuple[AuditedCell, ...]:
-        """The cells that are known to within some percent of their value, but not exactly."""
         return tuple(c for c in self.cells if not c.disclosed and c.within(percent))
 
     def narrow(self, values: int) -> tuple[AuditedCell, ...]:
-        """The cells with few feasible values, but more than one."""
         return tuple(c for c in self.cells if not c.disclosed and c.count <= values)
 
     def __str__(self) -> str:

@@ -191,7 +191,6 @@ class CheckerFolder:
         return last
 
     def history(self) -> list[Mapping[str, Any]]:
-        """Everything that was entered, in its order."""
         return [entry.said for entry in self._chain.entries()]
 
     def decide(self, name: str, decision: str, comment: str = "") -> None:

@@ -61,7 +61,6 @@ class OutputDifference:
 
     @property
     def smallest(self) -> int:
-        """The number of people in the smallest group."""
         return min(group.people for group in self.groups)
 
 

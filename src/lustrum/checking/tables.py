@@ -126,7 +126,6 @@ class TableOutput:
 
     @cached_property
     def labels(self) -> dict[str, tuple[Any, ...]]:
-        """The categories of each variable that occur, in their order."""
         return {name: ordered_categories(column) for name, column in self.columns.items()}
 
     @cached_property
@@ -182,7 +181,6 @@ class TableOutput:
 
     @cached_property
     def counts(self) -> Ints:
-        """How many people are in each cell."""
         return self.computed("count").astype(np.int64)
 
     @cached_property

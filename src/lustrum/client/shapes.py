@@ -84,12 +84,10 @@ class Answer:
 
     @property
     def refused(self) -> bool:
-        """Whether there is nothing to see."""
         return self.table is None
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The variables of the table, rows first."""
         return () if self.table is None else tuple(self.table["id"])
 
     def codes(self, variable: str) -> list[str]:

@@ -31,7 +31,6 @@ def description_path(name: str) -> Path:
 
 @cache
 def described(name: str) -> dict[str, Any]:
-    """What the description of a demo dataset says."""
     return tomllib.loads(description_path(name).read_text(encoding="utf-8"))
 
 

@@ -76,7 +76,6 @@ def write_release(release: Release, path: Path | str, *, study: bool = False) ->
 
 
 def as_bytes(written: str | bytes) -> bytes:
-    """What a format wrote, as it stands in a file."""
     return written.encode("utf-8") if isinstance(written, str) else written
 
 
@@ -89,7 +88,6 @@ def writable(release: Release, study: bool) -> Release:
 
 
 def release_as_csv(release: Release, *, study: bool = False) -> str:
-    """The release as text, one row per cell in the order of its axes."""
     return "".join(_csv_pieces(writable(release, study)))
 
 
@@ -149,7 +147,6 @@ def plain_letters(release: Release) -> Release:
 
 
 def release_as_parquet(release: Release, *, study: bool = False) -> bytes:
-    """The release as the bytes of a Parquet file, one row per cell."""
     return b"".join(_parquet(writable(release, study)))
 
 

@@ -257,7 +257,6 @@ def _mean_of(sums: Release, people: npt.NDArray[np.float64]) -> Release:
 
 
 def _variables(names: Sequence[str], dataset: Dataset | None) -> list[str]:
-    """The columns that rows and columns of a table are about, at whatever level."""
     return [named_axis(name, dataset).variable for name in names]
 
 
@@ -451,7 +450,6 @@ class ProtectedTable(Framed):
 
     @property
     def refused(self) -> bool:
-        """Whether there is nothing to see."""
         return self.release is None
 
     @property

@@ -41,7 +41,6 @@ class Decision(Framed):
 
     @property
     def released(self) -> bool:
-        """Whether there is anything to see."""
         return self.release is not None
 
     def _cells(self) -> Release:

@@ -71,12 +71,10 @@ class FinestCells:
         return f"FinestCells({self.dataset.name!r})"
 
     def columns(self) -> Mapping[str, Array]:
-        """The codes of every variable by its name."""
         return {v.name: row for v, row in zip(self.dataset.variables, self.codes, strict=True)}
 
     @property
     def possible(self) -> Mask:
-        """Which cells no structural zero rules out."""
         return possible_cells(self.dataset, self.codes)
 
 
@@ -142,5 +140,4 @@ class FinestSums:
         return f"FinestSums({self.dataset.name!r})"
 
     def columns(self) -> Mapping[str, Array]:
-        """The codes of every variable by its name."""
         return {v.name: row for v, row in zip(self.dataset.variables, self.codes, strict=True)}

@@ -49,7 +49,6 @@ class Level:
 
     @cached_property
     def groups(self) -> tuple[Category, ...]:
-        """The categories with a code of their own (not a finest code left alone)."""
         return tuple(c for c in self.categories if c.code not in self.kept_codes)
 
 

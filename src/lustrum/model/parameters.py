@@ -54,9 +54,7 @@ Schema = Mapping[str, Any]
 class Writable(Protocol):
     """Anything that can be written down in the words of a policy file."""
 
-    def to_mapping(self) -> dict[str, Any]:
-        """The words."""
-        ...
+    def to_mapping(self) -> dict[str, Any]: ...
 
 
 REACH = 2**31 - 1
@@ -223,7 +221,6 @@ class DeclaredSpec:
         """Refuse parameters that are right one by one and wrong together; each is checked already."""
 
     def to_mapping(self) -> dict[str, Any]:
-        """The spec in the words of a policy file."""
         return words_of(self, self.group)
 
 

@@ -121,7 +121,6 @@ class Axis:
 
     @property
     def complete(self) -> bool:
-        """Whether every category of the level is asked for, so that nobody is left out."""
         return self.codes is None and not self.groups
 
     def categories(self, variable: Variable) -> tuple[Category, ...]:
@@ -376,7 +375,6 @@ class TableQuery:
 
     @property
     def with_totals(self) -> TableQuery:
-        """The same question with a total along every axis."""
         return replace(self, by=tuple(replace(axis, total=True) for axis in self.by))
 
     @classmethod

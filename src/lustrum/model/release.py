@@ -140,12 +140,10 @@ class Release(Framed):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Categories along each axis."""
         return tuple(len(axis) for axis in self.axes)
 
     @cached_property
     def inner(self) -> Mask:
-        """Which cells are neither totals nor subtotals."""
         return inner_cells(self.axes)
 
     @cached_property
@@ -228,7 +226,6 @@ class SeededRelease(Release):
 
     @classmethod
     def of(cls, release: Release) -> SeededRelease:
-        """The same numbers as a study."""
         return cls(**{item.name: getattr(release, item.name) for item in fields(Release)})
 
     def marked(self) -> Release:

@@ -248,12 +248,10 @@ class Table(Framed):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Categories along each axis."""
         return tuple(len(axis) for axis in self.axes)
 
     @cached_property
     def inner(self) -> Mask:
-        """Which cells are neither totals nor subtotals."""
         return inner_cells(self.axes)
 
     def take(self, picks: Sequence[npt.ArrayLike]) -> Table:

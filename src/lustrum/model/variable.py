@@ -86,12 +86,10 @@ class Variable:
 
     @cached_property
     def finest(self) -> tuple[Category, ...]:
-        """The finest codes as categories of one member each."""
         return finest_of(self.codes, self.labels)
 
     @cached_property
     def everything(self) -> frozenset[int]:
-        """The positions of all finest codes."""
         return frozenset(range(len(self.codes)))
 
     @cached_property
@@ -167,7 +165,6 @@ class Variable:
 
 
 def finest_of(codes: Sequence[str], labels: Sequence[str]) -> tuple[Category, ...]:
-    """Finest codes as categories of one member each."""
     return tuple(map(Category, codes, labels, zip(range(len(codes)))))
 
 

@@ -58,7 +58,6 @@ class LogLinearFit:
 
     @property
     def parameters(self) -> int:
-        """Free parameters of the cell probabilities."""
         return self.rank - 1
 
     @property

@@ -59,11 +59,9 @@ def own_next_word(state: Array) -> Any:  # pragma: no cover
 
 @compiled
 def unit(state: Any) -> float:  # pragma: no cover
-    """The next number in [0, 1)."""
     return unit_of(next_word(state))
 
 
 @compiled
 def below(state: Any, count: int) -> Any:  # pragma: no cover
-    """The next number below ``count``, which is less than 2**31."""
     return below_of(next_word(state) >> np.uint64(32), count)

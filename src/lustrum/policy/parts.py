@@ -424,5 +424,4 @@ class Weights(PolicyPart):
         )
 
     def reliability(self) -> Reliability:
-        """When an estimate is flagged."""
         return Reliability(self.respondents, self.unreliable, self.caution)

@@ -48,9 +48,7 @@ class Method(Protocol):
         """Protect a table; without a generator, random numbers come from the table's record keys."""
         ...
 
-    def to_mapping(self) -> dict[str, Any]:
-        """The method in the words of a policy file."""
-        ...
+    def to_mapping(self) -> dict[str, Any]: ...
 
 
 class RecordMethod(Protocol):
@@ -65,9 +63,7 @@ class RecordMethod(Protocol):
 
     def publish(self, table: Table) -> Release: ...
 
-    def to_mapping(self) -> dict[str, Any]:
-        """The method in the words of a policy file."""
-        ...
+    def to_mapping(self) -> dict[str, Any]: ...
 
 
 class Deriving(Protocol):

@@ -99,7 +99,6 @@ class PostRandomisation(RecordMethodSpec):
 
     @property
     def needed_variables(self) -> tuple[str, ...]:
-        """The variables that a dataset must have."""
         return (*self.variables, *self.strata)
 
     @property

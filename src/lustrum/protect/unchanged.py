@@ -56,5 +56,4 @@ class Unchanged:
         )
 
     def to_mapping(self) -> dict[str, Any]:
-        """The method in the words of a policy file."""
         return {"method": self.name}

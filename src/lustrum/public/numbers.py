@@ -114,9 +114,7 @@ class RecordsService(Protocol):
 
     def names(self) -> list[str]: ...
 
-    def describe(self, name: str) -> Described:
-        """A dataset and its version in force."""
-        ...
+    def describe(self, name: str) -> Described: ...
 
     def views(self, query: TableQuery, policy: Policy) -> Views:
         """Count and protect what a question needs."""

@@ -93,7 +93,6 @@ class BudgetLedger:
 
     @property
     def head(self) -> str:
-        """The digest of the last line, which a bundle states."""
         return self._chain.head
 
     def set_limit(self, rho: Fraction, said: str) -> None:
@@ -120,7 +119,6 @@ class BudgetLedger:
         return {entry.said: entry.digest for entry in self.entries() if entry.what == "done"}
 
     def releases(self) -> set[str]:
-        """The digests of all bundles that were made from them."""
         return {entry.said for entry in self.entries() if entry.what == "released"}
 
     def released(self, dataset: str, digest: str) -> None:

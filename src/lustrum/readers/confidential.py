@@ -74,7 +74,6 @@ class TrueFile:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """How many codes each variable has."""
         return tuple(map(len, self.codes))
 
     @cached_property
@@ -92,7 +91,6 @@ class TrueFile:
         return max(decimals_of(v) for column in (self.values, *self.largest) for v in column)
 
     def where(self, row: int) -> str:
-        """A row in words."""
         return f"{self.source}, {self.places[row]}"
 
     def units(self, row: int, number: Decimal) -> int:

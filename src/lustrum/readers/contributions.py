@@ -132,7 +132,6 @@ def _columns(path: Path, table: DeclaredTable, variables: Sequence[str]) -> dict
 
 
 def finest_decimals(rows: Sequence[Contribution]) -> int:
-    """How many decimals contributions have."""
     return max(decimals_of(row.value) for row in rows)
 
 

@@ -136,7 +136,6 @@ class Contributors:
 
     @cached_property
     def total(self) -> Ints:
-        """The sum of all contributions to each cell."""
         return np.asarray(self.parties.sum(axis=0)).ravel()
 
     @cached_property

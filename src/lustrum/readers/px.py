@@ -36,11 +36,9 @@ class PxFile:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The variables, those down the table first."""
         return (*self.words.get(("STUB",), ()), *self.words.get(("HEADING",), ()))
 
     def text(self, *key: str) -> str:
-        """The text of a keyword, empty where it is not there."""
         return "".join(self.words.get(key, ()))
 
     def categories(self, variable: str) -> list[tuple[str, str]]:

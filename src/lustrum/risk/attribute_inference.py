@@ -39,7 +39,6 @@ class InferredAttribute:
 
     @property
     def gain(self) -> float:
-        """What the rows add to a guess."""
         return self.named - self.guessed
 
 
@@ -67,7 +66,6 @@ class AttributeInference(RiskSpec):
         return self._most(self.variables(table))
 
     def after(self, table: Table, release: Release) -> float:
-        """The gain from the release in place of its table."""
         return self._most(self.variables(table, release))
 
     def _most(self, attributes: tuple[InferredAttribute, ...]) -> float:

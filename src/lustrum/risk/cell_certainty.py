@@ -52,12 +52,10 @@ class CertainCells:
 
     @property
     def mean(self) -> float:
-        """The mean certainty; 0 where no cell is at risk."""
         return float(self.certainty.mean()) if self.certainty.size else 0.0
 
     @property
     def worst(self) -> float:
-        """The certainty of the cell that is known best."""
         return float(self.certainty.max(initial=0.0))
 
     @property
@@ -103,7 +101,6 @@ class CellCertainty(RiskSpec):
         return 1.0 if self.judged(table).any() else 0.0
 
     def after(self, table: Table, release: Release) -> float:
-        """The mean certainty about the judged cells of a release."""
         return self.cells(table, release).mean
 
     def judged(self, table: Table) -> Mask:

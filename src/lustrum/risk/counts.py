@@ -31,12 +31,10 @@ class Cells:
 
     @property
     def measured(self) -> Ints:
-        """The counts of the possible cells in one row."""
         return self.counts[self.possible]
 
     @property
     def total(self) -> int:
-        """How many people there are."""
         return int(self.counts.sum())
 
 

@@ -36,9 +36,7 @@ class RiskMeasure(Protocol):
         """The risk of the release, or of the table as it is."""
         ...
 
-    def to_mapping(self) -> dict[str, Any]:
-        """The measure in the words of a policy file."""
-        ...
+    def to_mapping(self) -> dict[str, Any]: ...
 
 
 class RiskSpec(DeclaredSpec):

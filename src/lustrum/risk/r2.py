@@ -91,13 +91,10 @@ class R2(RiskSpec):
     )
 
     def check_together(self) -> None:
-        """The weights add up."""
         check_weights(self.weights)
 
     def before(self, table: Table) -> float:
-        """The risk of publishing the population's table as it is."""
         return r1(table, self.weights)
 
     def after(self, table: Table, release: Release | CountsLike) -> float:
-        """The risk of the release, or of a sample, in place of the population's table."""
         return r2(table, release, self.weights)

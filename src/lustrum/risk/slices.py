@@ -23,9 +23,7 @@ class TableMeasure(Protocol):
 
     def before(self, table: Table) -> float: ...
 
-    def after(self, table: Table, release: Any) -> float:
-        """The risk of the release in place of its table."""
-        ...
+    def after(self, table: Table, release: Any) -> float: ...
 
 
 @dataclass(frozen=True)

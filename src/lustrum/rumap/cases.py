@@ -96,9 +96,7 @@ class Cases(Protocol):
     def tables(self) -> Mapping[str, Table]: ...
 
     @property
-    def identity(self) -> str:
-        """What tells these tables and their source apart from others; it stays with the agency."""
-        ...
+    def identity(self) -> str: ...
 
     def protect(self, method: MapMethod, rng: np.random.Generator) -> dict[str, Release]:
         """All tables, protected by one draw of a method."""

@@ -101,7 +101,6 @@ def default_methods(table: Table) -> list[Any]:
 
 
 def parameters_of(method: MapMethod) -> dict[str, Any]:
-    """The parameters of a method, without its name."""
     return {k: v for k, v in method.to_mapping().items() if k != "method"}
 
 

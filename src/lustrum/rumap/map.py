@@ -147,7 +147,6 @@ class RUMap:
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """The short names of the methods, in their order."""
         return tuple(labels(self.sweep.methods))
 
     @cached_property

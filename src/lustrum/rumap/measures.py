@@ -30,27 +30,22 @@ class Measures:
 
     @property
     def risk(self) -> str:
-        """The column of the risk that the map shows."""
         return self.risks[0][0]
 
     @property
     def utility(self) -> str:
-        """The column of the utility that the map shows."""
         return self.utilities[0][0]
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All columns, risks first."""
         return tuple(name for name, _ in (*self.risks, *self.utilities))
 
     @property
     def sign(self) -> float:
-        """1 where a higher utility is better, -1 where a lower one is."""
         return 1.0 if self.utilities[0][1].better == "higher" else -1.0
 
     @property
     def identity(self) -> str:
-        """What tells these measures apart from others."""
         return json.dumps([repr(measure) for _, measure in (*self.risks, *self.utilities)])
 
     def before(self, table: Table) -> dict[str, float]:

@@ -55,7 +55,6 @@ class Point:
 
     @property
     def is_corner(self) -> bool:
-        """Whether it is one of the two ends, and no method."""
         return self.family in CORNERS
 
     @property

@@ -61,7 +61,6 @@ class Span:
 
     @property
     def whole(self) -> bool:
-        """Whether only whole values are meant."""
         return isinstance(self.low, int) and isinstance(self.high, int)
 
 

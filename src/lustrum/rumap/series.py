@@ -117,12 +117,10 @@ class SeriesMap:
         return f"SeriesMap({len(self.questions)} questions, {len(self.points)} points)"
 
     def of(self, label: str) -> tuple[SeriesPoint, ...]:
-        """The points of one method, question by question."""
         return tuple(p for p in self.points if p.label == label)
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The methods, in their order."""
         return tuple(dict.fromkeys(p.label for p in self.points))
 
     def to_arrow(self) -> pa.Table:

@@ -108,7 +108,6 @@ class Cache:
         return len(self._found)
 
     def get(self, key: str) -> Any | None:
-        """What was kept under a key."""
         return self._found.get(key)
 
     def put(self, key: str, figures: Any) -> None:

@@ -21,7 +21,6 @@ def element(tag: str, *inside: str, **attributes: object) -> str:
 
 
 def escaped(text: object) -> str:
-    """Words to stand inside an element."""
     return escape(str(text))
 
 

@@ -165,7 +165,6 @@ class Ranked:
         return np.asarray((self.value * take).sum(axis=1) + below)
 
     def units(self, amount: Exact, divisor: int = 1) -> Exact:
-        """An amount in whole units of the table, rounded up."""
         return np.asarray(-((-amount) // (divisor * self.scale)))
 
     @cached_property

@@ -140,7 +140,6 @@ class Settings:
 
     @property
     def reader_headers(self) -> tuple[str, ...]:
-        """The headers in which a trusted proxy says who asks."""
         return tuple(filter(None, (self.reader_header, self.roles_header, self.group_header)))
 
     def _check_reader_headers(self) -> None:
@@ -187,7 +186,6 @@ class Settings:
 
     @classmethod
     def from_text(cls, text: str) -> Settings:
-        """The settings that another process was given."""
         return cls._of(json.loads(text))
 
     @classmethod

@@ -283,7 +283,6 @@ def beyond_claims(by: Mapping[str, Point]) -> dict[str, bool]:
     population = by["protected-population"]
 
     def between(point: Point) -> bool:
-        """More utility and more risk than rounding."""
         return point.utility > rounding.utility and point.risk > rounding.risk
 
     return {

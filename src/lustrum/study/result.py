@@ -27,7 +27,6 @@ class Line:
 
     @property
     def difference(self) -> float | None:
-        """Ours less the paper's."""
         return None if self.paper is None else self.ours - self.paper
 
     @property
@@ -83,5 +82,4 @@ class Study:
 
     @property
     def reproduced(self) -> bool:
-        """Whether every figure came out."""
         return all(line.reproduced for panel in self.panels for line in panel.lines)

@@ -56,7 +56,6 @@ class SampleFigures:
 
     @property
     def mean(self) -> float:
-        """Over all samples."""
         return float(self.value.mean())
 
     @property

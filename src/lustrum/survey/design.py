@@ -68,7 +68,6 @@ class Design:
 
     @property
     def records(self) -> int:
-        """How many records the sample has."""
         return len(self.weights)
 
     @cached_property
@@ -97,7 +96,6 @@ class Design:
 
     @cached_property
     def clusters_in_stratum(self) -> Ints:
-        """How many clusters were drawn in each stratum."""
         return np.bincount(self.stratum_of_cluster).astype(np.int64)
 
     @cached_property
@@ -172,7 +170,6 @@ class ReplicateWeights:
 
     @property
     def records(self) -> int:
-        """How many records the sample has."""
         return len(self.weights)
 
 
@@ -215,7 +212,6 @@ class Estimates:
 
     @property
     def standard_errors(self) -> Floats:
-        """The square roots of the variances."""
         return np.sqrt(self.variances)
 
     @property

@@ -45,7 +45,6 @@ class FileSource:
 
     @property
     def name(self) -> str:
-        """How the source is called in messages."""
         return str(self.path)
 
     def batches(
@@ -162,7 +161,6 @@ class QuerySource:
 
     @property
     def name(self) -> str:
-        """How the source is called in messages."""
         return f"The query on {self.database}" if self.database else "The query"
 
     def batches(

@@ -49,7 +49,6 @@ class Secret:
 
     @classmethod
     def random(cls) -> Secret:
-        """A fresh secret from the system's generator."""
         return cls(secrets.token_bytes(_BYTES))
 
     @classmethod
@@ -104,7 +103,6 @@ class Secret:
 
     @property
     def fingerprint(self) -> str:
-        """Names the secret without telling anything of it."""
         return self.derive("lustrum fingerprint").hex()
 
     def derive(self, purpose: str) -> bytes:

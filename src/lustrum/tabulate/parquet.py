@@ -153,7 +153,6 @@ class ParquetFiles:
 
     @property
     def name(self) -> str:
-        """How the source is called in messages."""
         return self.place
 
     def __post_init__(self) -> None:

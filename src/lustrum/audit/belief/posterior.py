@@ -27,9 +27,7 @@ from lustrum.numeric.structure.ragged import distinct
 class Prior(Protocol):
     """Weights for values; they need not add up to 1."""
 
-    def weights(self, values: Ints, low: Ints, high: Ints) -> Floats:
-        """The weight of each value, given the feasible range of the cell it is meant for."""
-        ...
+    def weights(self, values: Ints, low: Ints, high: Ints) -> Floats: ...
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,6 @@ class Uniform:
         _check_range(self.low, self.high)
 
     def weights(self, values: Ints, low: Ints, high: Ints) -> Floats:
-        """1 inside, 0 outside."""
         return _inside(values, self.low, self.high).astype(np.float64)
 
 
@@ -71,7 +68,6 @@ class TablePrior:
             raise InputError("The probabilities of a prior must add up to 1.")
 
     def weights(self, values: Ints, low: Ints, high: Ints) -> Floats:
-        """The listed probabilities."""
         return _looked_up(values, np.array(self.values), np.array(self.probabilities))
 
 

@@ -197,7 +197,6 @@ class Bounds:
 
     @property
     def exact(self) -> Mask:
-        """Which cells are exactly disclosed: only one value is feasible."""
         return np.asarray(self.low == self.high)
 
     @property

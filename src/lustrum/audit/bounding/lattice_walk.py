@@ -218,7 +218,6 @@ class LatticeWalker:
 
 
 def stream(seed: int) -> Words:
-    """An independent stream of random words."""
     return np.array([seed * 0xD1342543DE82EF95 % 2**64, _INCREMENT], dtype=np.uint64)
 
 

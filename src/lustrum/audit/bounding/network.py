@@ -145,7 +145,6 @@ class Flows:
 
     @property
     def table(self) -> Ints:
-        """The present flow, as values of the cells."""
         return self.flow[: self.low.size]
 
     def ask(self, questions: npt.NDArray[np.integer]) -> int:

@@ -48,7 +48,6 @@ class Claim:
 
     @property
     def sharp(self) -> bool:
-        """Whether both ends are reached."""
         return self.low.sharp and self.high.sharp
 
 
@@ -71,7 +70,6 @@ class Certificate:
         return _digest(_knowledge(self.system))
 
     def claim(self, name: str) -> Claim:
-        """The claim about the first cell of this name."""
         return next(c for c in self.claims if self.system.names[c.cell] == name)
 
     def allows(self, values: Sequence[int]) -> bool:

@@ -47,7 +47,6 @@ class LinearOptimum:
 
     @property
     def basic_cells(self) -> list[int]:
-        """The cells that are at none of their bounds."""
         return [c for c, s in zip(self.cells, self.cell_status, strict=True) if s == "basic"]
 
     @property

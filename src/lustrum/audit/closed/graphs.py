@@ -33,7 +33,6 @@ class IrreduciblePart:
 
     @property
     def closed(self) -> bool:
-        """Whether one margin holds the whole part."""
         return self.axes in self.generators
 
 

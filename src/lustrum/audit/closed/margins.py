@@ -92,7 +92,6 @@ class Margins:
 
     @property
     def size(self) -> int:
-        """How many cells the cube has."""
         return int(np.prod(self.shape, dtype=np.int64))
 
     @property

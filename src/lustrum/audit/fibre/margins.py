@@ -112,7 +112,6 @@ class FibreMargins:
 
     @property
     def size(self) -> int:
-        """How many cells the hidden table has."""
         return int(np.prod(self.shape))
 
     @property

@@ -183,9 +183,7 @@ class FibreMoves(Protocol):
     """Moves from a table to others of its fibre that keep the target distribution."""
 
     @property
-    def empty(self) -> bool:
-        """Whether there is no move."""
-        ...
+    def empty(self) -> bool: ...
 
     def run(
         self, x: Ints, state: Words, *, hypergeometric: bool, logs: Floats, thin: int, out: Ints
@@ -234,7 +232,6 @@ class Squares:
 
     @property
     def empty(self) -> bool:
-        """Whether there is no square at all."""
         return bool(self.counts.shape[0] == 0)
 
     def run(
@@ -299,7 +296,6 @@ class Lines:
 
     @property
     def empty(self) -> bool:
-        """Whether the equations determine every cell."""
         return self.indptr.size <= 1
 
     def run(

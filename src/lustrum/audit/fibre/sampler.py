@@ -143,7 +143,6 @@ class ChainPlan:
 
     @property
     def hypergeometric(self) -> bool:
-        """Whether tables weigh one over the product of their factorials."""
         return self.target == "hypergeometric"
 
 

@@ -124,11 +124,9 @@ class KernelEngine:
 
     @property
     def chunks(self) -> tuple[Chunk, ...]:
-        """The encoded columns, for code that reads them directly."""
         return self._chunks
 
     def parts(self) -> Iterator[Chunk]:
-        """All records, part by part."""
         return iter(self._chunks)
 
     def tabulate(self, query: TableQuery, *, ranks: int = 0) -> Table:
@@ -486,7 +484,6 @@ class PartsEngine(KernelEngine):
         return KernelEngine(self._dataset, [chunk], self._workers)
 
     def parts(self) -> Iterator[Chunk]:
-        """All cells, part by part."""
         return map(self._part, self._chunks)
 
     def _part(self, chunk: Chunk) -> Chunk:

@@ -181,7 +181,6 @@ class Plan:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Atoms along each axis."""
         return tuple(axis.atoms.count for axis in self.axes)
 
     @property

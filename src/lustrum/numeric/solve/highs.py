@@ -151,7 +151,6 @@ class Program:
         )
 
     def drop_rows(self, rows: npt.NDArray[Any]) -> None:
-        """Take rows out."""
         self.model.deleteRows(rows.size, rows.astype(np.int32))
 
     def add_column(self, cost: float, row: int, weight: float) -> None:
@@ -166,12 +165,10 @@ class Program:
         self.model.setSolution(known)
 
     def forget(self) -> None:
-        """Let the next run begin from scratch."""
         self.model.clearSolver()
 
     @property
     def basis(self) -> Any:
-        """The basis of the last run, to return to."""
         return self.model.getBasis()
 
     @basis.setter
@@ -234,7 +231,6 @@ class Program:
 
     @property
     def ended(self) -> str:
-        """How the last run ended: optimal, infeasible, cut short and so on, or unknown."""
         return _ENDED.get(self.model.getModelStatus(), "unknown")
 
     @property

@@ -152,7 +152,6 @@ class Cholesky:
         return part[:, 0]
 
     def inverse(self) -> Floats:
-        """The inverse of the matrix."""
         return self.solve(np.eye(self.lower.shape[0]))
 
 

@@ -208,12 +208,10 @@ class Structure(StructureFields):
 
     @cached_property
     def relations(self) -> Relations:
-        """The relations between published cells; see :mod:`lustrum.numeric.structure.relations`."""
         return relations_of(self)
 
     @cached_property
     def rank(self) -> int:
-        """How many published cells are linearly independent; see :mod:`lustrum.numeric.structure.rank`."""
         return rank_of(self)
 
     def _layout(self, table: int) -> TableLayout:

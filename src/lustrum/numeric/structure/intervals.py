@@ -197,7 +197,6 @@ class Intervals:
 
     @property
     def consistent(self) -> bool:
-        """Whether no cell is left without a value."""
         return self.conflict is None
 
 

@@ -72,7 +72,6 @@ class TableLayout:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Categories along each shown axis."""
         return tuple(len(axis) for axis in self.axes)
 
     @property
@@ -202,17 +201,14 @@ class StructureFields:
 
     @cached_property
     def offsets(self) -> Ints:
-        """Where the rows of each table begin, and where the last ends."""
         return pointers([int(np.prod(t.shape, dtype=np.int64)) for t in self.tables])
 
     @property
     def rows(self) -> int:
-        """How many published cells there are."""
         return int(self.offsets[-1])
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of the whole hidden cube."""
         return tuple(v.count for v in self.variables)
 
     @property

@@ -51,7 +51,6 @@ class Lists:
 
     @property
     def count(self) -> int:
-        """How many lists there are."""
         return self.indptr.size - 1
 
     @property

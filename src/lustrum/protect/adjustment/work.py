@@ -57,7 +57,6 @@ class Work:
 
     @property
     def late(self) -> bool:
-        """Whether no steps are left."""
         return self.left <= 0
 
     def part(self, share: float) -> Work:

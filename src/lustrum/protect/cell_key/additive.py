@@ -116,7 +116,6 @@ class Restored:
 
     @property
     def optimal(self) -> bool:
-        """Whether the change is proven to be the least."""
         return self.cost <= self.bound + _WHOLE * max(1.0, abs(self.bound))
 
 

@@ -52,12 +52,10 @@ class LookupChannel:
 
     @property
     def cap(self) -> int:
-        """The largest value with a row of its own."""
         return len(self.first) - 2
 
     @property
     def largest_change(self) -> int:
-        """The longest step of any row."""
         return int(np.abs(self.steps).max(initial=0))
 
     def rows_of(self, true: Ints) -> Ints:

@@ -64,7 +64,6 @@ class FixedColumns:
 
     @property
     def channel(self) -> LookupChannel:
-        """All columns are equally likely."""
         return self.table.channel
 
     def perturb(self, values: Ints, random_words: Words) -> Ints:

@@ -79,22 +79,18 @@ class PTable:
 
     @property
     def keys(self) -> int:
-        """How many cell keys there are."""
         return int(self.steps.shape[1])
 
     @property
     def bias(self) -> npt.NDArray[np.float64]:
-        """The mean step of each row."""
         return np.asarray(self.steps.mean(axis=1))
 
     @property
     def unbiased(self) -> bool:
-        """Whether every count is right on average."""
         return not self.steps.sum(axis=1).any()
 
     @property
     def moves_zeros(self) -> bool:
-        """Whether an empty cell can be published as another count."""
         return bool(self.steps[0].any())
 
     @property

@@ -81,7 +81,6 @@ class Carried:
         return "Carried(hidden)"
 
     def values(self, whole: Ints) -> Ints:
-        """The values of all pieces, from those of the records."""
         return piece_values(whole[self.record], self.piece, self.pieces)
 
 

@@ -64,7 +64,6 @@ class Factors:
 
     @property
     def most(self) -> Fraction:
-        """The largest share ``b``."""
         return Fraction(self.high, SHARES)
 
     def amounts(self, size: Ints) -> tuple[Ints, Ints]:

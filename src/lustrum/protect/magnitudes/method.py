@@ -170,7 +170,6 @@ class ProtectedMagnitudes(MethodSpec):
 
     @cached_property
     def factors(self) -> Factors:
-        """The shares by which contributions change, as everybody may know."""
         return needed_factors(self.share, self.directions)
 
     @property

@@ -53,7 +53,6 @@ class LastShown:
         return "LastShown(hidden)"
 
     def take(self, rows: Array) -> LastShown:
-        """Some of them, by mask or by number."""
         return LastShown(self.record[rows], self.true[rows], self.shown[rows], self.reach[:, rows])
 
 
@@ -370,7 +369,6 @@ class SumsTogether:
     certain: int
 
     def to_mapping(self) -> dict[str, Any]:
-        """The figures as plain values."""
         return dict(vars(self))
 
 

@@ -49,7 +49,6 @@ class Ranking:
 
     @property
     def rest(self) -> Ints:
-        """What is left beside the two largest."""
         return self.total - self.first - self.second
 
     def sensitive(self, share: tuple[int, int]) -> Mask:

@@ -98,7 +98,6 @@ class PerturbationDesign(DeclaredSpec):
 
     @property
     def last(self) -> int:
-        """The last count with a row of its own."""
         return self.least_cap if self.cap is None else self.cap
 
     def channel(self) -> MatrixChannel:

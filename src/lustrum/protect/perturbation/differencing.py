@@ -54,12 +54,10 @@ class DifferencingReport:
 
     @property
     def safe(self) -> bool:
-        """Whether no pattern discloses a part."""
         return not self.patterns
 
     @property
     def worst(self) -> float:
-        """The largest probability with which a combination of true parts is disclosed."""
         return max(self.exposed.values(), default=0.0)
 
     def __str__(self) -> str:

@@ -70,7 +70,6 @@ class Budget:
 
     @property
     def spent(self) -> float:
-        """The sum of all costs so far."""
         return float(sum((c for _, c in self._entries), Fraction(0)))
 
     @property
@@ -79,7 +78,6 @@ class Budget:
 
     @property
     def entries(self) -> tuple[tuple[str, float], ...]:
-        """What was released, and what it cost in the unit of the budget."""
         return tuple((label, float(cost)) for label, cost in self._entries)
 
     def price(self, cost: Cost) -> float:

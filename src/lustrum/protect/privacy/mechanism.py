@@ -38,7 +38,6 @@ class DiscreteNoiseChannel(StepChannel):
     clamp: bool = False
 
     def steps(self, true: int) -> tuple[int, Floats]:
-        """The same steps from every true value."""
         return -(self._chances.size // 2), self._chances
 
     def support(self, published: Ints) -> tuple[Ints, Ints]:

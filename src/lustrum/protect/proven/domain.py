@@ -86,12 +86,10 @@ class Domain:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """How many codes each axis has."""
         return tuple(len(axis) for axis in self.axes)
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Codes of the major axis, and combinations of the others."""
         return len(self.axes[0]), int(self.combined.shape[1])
 
     def subsets(self, most: int) -> tuple[Subset, ...]:

@@ -55,7 +55,6 @@ class NoisyTables:
 
     @property
     def rho(self) -> Fraction:
-        """What counts and sums cost together."""
         return self.plan.rho + sum(one.plan.rho + one.clipped_rho for one in self.sums.values())
 
     def to_bytes(self) -> bytes:

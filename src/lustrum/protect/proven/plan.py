@@ -39,7 +39,6 @@ class MeasurementPlan:
 
     @property
     def rho(self) -> Fraction:
-        """What all tables cost together."""
         return sum(self.shares.values(), Fraction(0))
 
     @cached_property

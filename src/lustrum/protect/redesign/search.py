@@ -115,7 +115,6 @@ class Redesign:
 
     @property
     def share(self) -> float:
-        """The loss as a share of the largest possible loss."""
         return self.loss / self.most if self.most else 0.0
 
     @property

@@ -54,7 +54,6 @@ class SimpleSampling(RecordMethodSpec):
     weight: str = parameter("weight", "The name of the weight that drawn records get.", brief=True)
 
     def size(self, population: int) -> int:
-        """How many are drawn from this many."""
         return int(np.floor(self.fraction * population + 0.5))
 
     @property
@@ -84,7 +83,6 @@ class SimpleSampling(RecordMethodSpec):
         return self._release(table, inner.added_up(drawn.reshape(block.shape)))
 
     def publish(self, table: Table) -> Release:
-        """A table counted from drawn records."""
         return self._release(table, table.values)
 
     def channel(self) -> HypergeometricChannel | None:
@@ -184,7 +182,6 @@ class PoissonSampling(RecordMethodSpec):
         return self._release(table, inner.added_up(drawn))
 
     def publish(self, table: Table) -> Release:
-        """A table counted from drawn records."""
         return self._release(table, table.values)
 
     def channel(self) -> BinomialThinning | None:
@@ -274,7 +271,6 @@ class StratifiedSampling(RecordMethodSpec):
 
     @property
     def needed_variables(self) -> tuple[str, ...]:
-        """The variables that a dataset must have."""
         return self.strata
 
     def allocated(self, populations: Ints, codes: tuple[str, ...]) -> Ints:

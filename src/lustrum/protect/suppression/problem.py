@@ -197,12 +197,10 @@ class SuppressionProblem:
 
     @property
     def fixed(self) -> Mask:
-        """The cells that are suppressed in every pattern."""
         return np.asarray(self.primary | self.never)
 
     @property
     def choice(self) -> Mask:
-        """The cells that a pattern may suppress or publish."""
         return np.asarray(~self.fixed & ~self.frozen)
 
     @cached_property
@@ -238,7 +236,6 @@ class SuppressionProblem:
         return float(self.cost[suppressed & ~self.fixed].sum())
 
     def with_cost(self, cost: npt.ArrayLike) -> SuppressionProblem:
-        """The same problem at other costs."""
         return replace(self, cost=np.asarray(cost, dtype=np.float64))
 
 

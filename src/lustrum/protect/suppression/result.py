@@ -120,7 +120,6 @@ class Pattern:
 
     @property
     def optimal(self) -> bool:
-        """Whether no pattern that protects all cells costs less."""
         return self.safe and is_least(self.cost, self.lower_bound)
 
 

@@ -80,7 +80,6 @@ class SwapReport:
 
     @property
     def rate(self) -> float:
-        """The share of households that moved."""
         return 2 * len(self.pairs) / self.units if self.units else 0.0
 
 
@@ -216,11 +215,9 @@ class Households:
 
     @cached_property
     def sizes(self) -> Ints:
-        """How many records each unit has."""
         return np.diff(self.first)
 
     def least(self, values: Ints) -> Ints:
-        """The smallest value among the records of each unit."""
         return np.minimum.reduceat(values[self.order], self.first[:-1])
 
     def one_of(self, values: npt.NDArray[np.integer], name: str) -> Ints:

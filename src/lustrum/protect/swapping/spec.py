@@ -177,7 +177,6 @@ class RecordSwapping(RecordMethodSpec):
 
     @property
     def own_rates(self) -> dict[str, float]:
-        """The rates of areas that have one of their own."""
         return dict(self.rates)
 
     @property

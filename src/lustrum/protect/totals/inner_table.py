@@ -79,7 +79,6 @@ class InnerTable:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Inner categories along each axis."""
         return tuple(p.size for p in self.places)
 
     @property

@@ -61,7 +61,6 @@ class ReplicateFactors:
     scale: float
 
     def of_units(self, units: Ints) -> Floats:
-        """The factor of every respondent in every replicate."""
         return np.asarray(self.factors[units] / HUNDREDTHS)
 
 
@@ -93,7 +92,6 @@ def unit_factors(design: Design, units: VarianceUnits, given: GivenReplicates) -
 
 
 def _summed(group: Ints, rows: Floats, count: int) -> Floats:
-    """The sum of the rows of every group."""
     return np.stack([np.bincount(group, weights=c, minlength=count) for c in rows.T], axis=1)
 
 

@@ -115,7 +115,6 @@ class RespondentMoments:
 
     @property
     def replicates(self) -> Floats:
-        """The sums by the weights of every replicate."""
         return self.rows[:, _PLAIN:] / HUNDREDTHS
 
 

@@ -133,7 +133,6 @@ class BundleNumbers:
 
     @property
     def weights(self) -> tuple[str, ...]:
-        """The weights that the bundle holds protected sums of."""
         return tuple(weight.name for weight in self.dataset.weights)
 
     @property

@@ -107,7 +107,6 @@ class WeightedNumbers:
         return _joined(estimates, layout.axes)
 
     def graded(self, estimates: Estimates) -> np.ndarray:
-        """How reliable each estimate is."""
         return estimates.grades(self.reliability)
 
     def _moments(self, query: TableQuery) -> RespondentMoments:

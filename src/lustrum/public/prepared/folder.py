@@ -186,7 +186,6 @@ class PreparedFolder:
 
 
 def prepared_name(path: Path) -> str:
-    """The name of the programme that a folder is of, from its manifest."""
     return str(_read_manifest(standing(path))["name"])
 
 

@@ -91,9 +91,7 @@ class MadeBundle:
 class PopulationMethod(Protocol):
     """A method that protects the finest cells of a dataset once; see ``lustrum.testing.check_population``."""
 
-    def to_mapping(self) -> dict[str, Any]:
-        """The method in the words of a policy file."""
-        ...
+    def to_mapping(self) -> dict[str, Any]: ...
 
     def protect(
         self,

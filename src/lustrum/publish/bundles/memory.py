@@ -85,7 +85,6 @@ class Memory:
 
 
 def memory_path(folder: Path, digest: str) -> Path:
-    """Where the memory of a bundle stands."""
     return folder / f"memory-{digest[:16]}.arrow"
 
 

@@ -170,7 +170,6 @@ class SparkRunner:
         self._cells = cells.repartition(len(blocks), "block").persist()
 
     def close(self) -> None:
-        """Forget the counted cells."""
         self._cells.unpersist()
 
     def search(self) -> Iterator[tuple[SearchedBlock, Ints]]:

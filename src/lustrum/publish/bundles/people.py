@@ -135,7 +135,6 @@ def one_by_one(
 
 
 def people_path(data: Path, name: str) -> Path:
-    """Where the people of the releases of a dataset stand."""
     return data / RELEASES / f"{name}.people"
 
 

@@ -41,7 +41,6 @@ class AuditedSystem:
 
     @property
     def safe(self) -> bool:
-        """Whether every sensitive cell keeps its protection."""
         return bool(self.enough.all())
 
 

@@ -211,7 +211,6 @@ def _sums_of(table_set: PreparedSet) -> dict[str, tuple[str, ...]] | None:
 
 
 def _whole_name(codes: Sequence[str]) -> str:
-    """The code of all selected people together."""
     return " or ".join(codes)
 
 

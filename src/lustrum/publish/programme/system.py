@@ -85,12 +85,10 @@ class ProgrammeSystem:
 
     @property
     def counts(self) -> bool:
-        """Whether all responses are counts, so that everybody knows them to be whole numbers."""
         return self.responses == (COUNT,)
 
     @property
     def single(self) -> bool:
-        """Whether there is nothing but one table of one response."""
         return len(self.parts) == 1 and self.values.size == self.parts[0].true.values.size
 
     def scale(self, part: SystemPart) -> int:

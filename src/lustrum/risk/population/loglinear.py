@@ -85,7 +85,6 @@ class LogLinear:
         return self._generators(cells_of(sample, "sample"))
 
     def fit(self, sample: CountsLike) -> LogLinearFit:
-        """The fitted model, whether or not it converged; ``converged`` tells."""
         return self._fit(self._cells(sample))
 
     def predictive(self, sample: CountsLike, N: int | None = None) -> Floats:

@@ -20,17 +20,13 @@ class PopulationModel(Protocol):
     """A frozen description of how a population of known size may look behind a sample of it."""
 
     @property
-    def label(self) -> str:
-        """The model in a few words, for tables of results."""
-        ...
+    def label(self) -> str: ...
 
     def draw(self, sample: CountsLike, N: int, rng: Seed, draws: int = 1000) -> Ints:
         """Random populations of ``N`` people, along a first axis, in the sample's shape."""
         ...
 
-    def expected(self, sample: CountsLike, N: int) -> Floats:
-        """The mean of :meth:`draw` in every cell."""
-        ...
+    def expected(self, sample: CountsLike, N: int) -> Floats: ...
 
     def predictive(self, sample: CountsLike, N: int) -> Floats:
         """The probability of each cell for the next person beyond the sample."""
@@ -77,7 +73,6 @@ class KnownPopulation:
 
     @property
     def label(self) -> str:
-        """The model in a few words."""
         return "known population"
 
     def draw(self, sample: CountsLike, N: int, rng: Seed, draws: int = 1000) -> Ints:
@@ -129,7 +124,6 @@ class KnownProbabilities:
 
     @property
     def label(self) -> str:
-        """The model in a few words."""
         return "known probabilities"
 
     def draw(self, sample: CountsLike, N: int, rng: Seed, draws: int = 1000) -> Ints:
@@ -143,7 +137,6 @@ class KnownProbabilities:
         return rows.reshape(-1, *cells.counts.shape)
 
     def expected(self, sample: CountsLike, N: int) -> Floats:
-        """``f + (N - n) p``."""
         return grown(self._cells(sample, N), np.asarray(self.probabilities), N)
 
     def predictive(self, sample: CountsLike, N: int) -> Floats:

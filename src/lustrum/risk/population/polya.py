@@ -62,7 +62,6 @@ class PolyaUrn:
 
     @property
     def label(self) -> str:
-        """The model in a few words."""
         return "Pólya urn" if self.zeros is None else f"Pólya urn, {self.zeros} empty cells"
 
     def theta(self, sample: CountsLike, N: int) -> float:

@@ -47,7 +47,6 @@ class AnyOf:
         return _joined(table, self.to_mapping(), parts, np.ones(table.shape, dtype=np.bool_))
 
     def to_mapping(self) -> dict[str, Any]:
-        """The rule in the words of a policy file."""
         return {"rule": self.name, "rules": [rule.to_mapping() for rule in self.rules]}
 
 
@@ -75,7 +74,6 @@ class AllOf:
         return _joined(table, self.to_mapping(), parts, both)
 
     def to_mapping(self) -> dict[str, Any]:
-        """The rule in the words of a policy file."""
         return {"rule": self.name, "rules": [rule.to_mapping() for rule in self.rules]}
 
 
@@ -232,5 +230,4 @@ class GivenCells:
         return Sensitivity.of(table, self.to_mapping(), [finding], lower, upper)
 
     def to_mapping(self) -> dict[str, Any]:
-        """The name of the rule; the cells stay with the table."""
         return {"rule": self.name}

@@ -61,7 +61,6 @@ class Language:
 
     @property
     def prefix(self) -> str:
-        """What stands in front of its addresses."""
         return "" if self.code == ENGLISH else f"/{self.code}"
 
     def gettext(self, message: str) -> str:
@@ -77,7 +76,6 @@ class Language:
         return get_decimal_symbol(self.code), get_group_symbol(self.code)
 
     def date(self, day: date) -> str:
-        """A day: ``17. November 2026`` in German; ``2026-11-17`` in English, which means one day everywhere."""
         return day.isoformat() if self.code == ENGLISH else format_date(day, "long", self.code)
 
     def number(self, value: float) -> str:

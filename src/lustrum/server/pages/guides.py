@@ -53,7 +53,6 @@ class Route:
 
     @property
     def form(self) -> bool:
-        """Whether a plain form can ask it."""
         return self.method == "get" and all(p.location == "query" for p in self.parameters)
 
 

@@ -156,7 +156,6 @@ def api_router(service: TableService) -> APIRouter:
 
 
 def file_address(name: str, path: str) -> str:
-    """Where a file of a programme is served."""
     return f"/api/v1/prepared/{name}/files/{path}"
 
 

@@ -68,7 +68,6 @@ class Offer:
         return self.served.variables
 
     def levels(self, name: str) -> tuple[str, ...]:
-        """The levels of a variable that may be asked for."""
         return tuple(one.name for one in self.served.levels(self.variable(name)))
 
     def variable(self, name: str) -> Variable:
@@ -245,7 +244,6 @@ class PreparedOffer:
         return self.table.label
 
     def levels(self, name: str) -> tuple[str, ...]:
-        """None: subtotals stand among the categories."""
         return ()
 
     def codes(self, name: str, level: str | None) -> list[str]:

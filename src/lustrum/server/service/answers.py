@@ -56,7 +56,6 @@ class ServedAnswer:
 
     @property
     def definitions(self) -> tuple[str, ...]:
-        """What the reader's own groups hold."""
         return titles.definitions(self.query, self.snapshot.dataset)
 
     @property
@@ -77,7 +76,6 @@ class ServedAnswer:
 
     @property
     def builder(self) -> str:
-        """The address of the form with these choices filled in."""
         return f"/datasets/{self.query.dataset}?{self._words}"
 
     def api(self, format_: str | None = None) -> str:

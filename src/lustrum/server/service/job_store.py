@@ -76,7 +76,6 @@ class Job:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more will happen to it."""
         return self.state in ENDED
 
 

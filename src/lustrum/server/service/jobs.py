@@ -101,7 +101,6 @@ class Jobs:
         return decision
 
     def may_cancel(self, name: str, token: str) -> bool:
-        """Whether the holder of a token waits for this job."""
         return self.store.may_cancel(name, token)
 
     def cancel(self, name: str, token: str) -> bool:

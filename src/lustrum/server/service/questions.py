@@ -62,7 +62,6 @@ class Gate:
 
     @property
     def inside(self) -> int:
-        """How many are being answered now."""
         return self._inside
 
     @property

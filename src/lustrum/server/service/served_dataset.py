@@ -44,7 +44,6 @@ class ServedDataset:
 
     @property
     def rules(self) -> Rules:
-        """What may be asked at all."""
         return self.policy.rules
 
     @property
@@ -84,7 +83,6 @@ class ServedDataset:
         return tuple(v for v in self.dataset.variables if v.name not in alone)
 
     def levels(self, variable: Variable) -> tuple[Level, ...]:
-        """The levels of a variable that the policy lets be asked for."""
         return offered_levels(variable, self.rules)
 
     def axes(self, variable: Variable) -> tuple[LevelChoice, ...]:

@@ -75,7 +75,6 @@ class Arrangement:
 
     @cached_property
     def blocks(self) -> list[tuple[tuple[TableAxis, Category], ...]]:
-        """The variables and categories above each block."""
         return list(self._combinations(self.outer))
 
     @cached_property

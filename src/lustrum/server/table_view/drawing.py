@@ -131,7 +131,6 @@ class Scale:
         return round(self._start + room, 2)
 
     def seen(self, low: float, high: float) -> bool:
-        """Whether a line between two places is long enough to be seen."""
         return abs(high - low) > LEAST_LINE * abs(self._length)
 
     def ticks(self) -> tuple[tuple[float, str], ...]:

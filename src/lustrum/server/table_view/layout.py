@@ -128,7 +128,6 @@ class Grid:
 
     @property
     def last(self) -> int:
-        """The number of the last row that is shown."""
         return self.first - 1 + self.shown
 
 

@@ -83,7 +83,6 @@ class TableView:
 
     @property
     def derived(self) -> bool:
-        """Whether something else than the published figures is shown, such as percentages."""
         return self.show != "counts"
 
     @property

@@ -279,7 +279,6 @@ def recoded(column: Any, variable: Variable, of_code: Ints) -> Any:
 
 
 def aggregated(table: Any, groups: Mapping[str, Any], aggregates: Mapping[str, Any]) -> Any:
-    """A GROUP BY; without groups one row for all."""
     return table.aggregate(by=[e.name(name) for name, e in groups.items()], **aggregates)
 
 

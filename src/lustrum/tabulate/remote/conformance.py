@@ -34,7 +34,6 @@ class EngineCheck:
 
     @property
     def conforms(self) -> bool:
-        """Whether every answer was that of the copy."""
         return not self.different
 
 

@@ -176,7 +176,6 @@ class Connection:
 
     @property
     def name(self) -> str:
-        """How the source is called in messages."""
         return f"The table {self.table} in {BACKENDS[self.backend]}"
 
     @classmethod

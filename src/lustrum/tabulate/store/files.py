@@ -94,7 +94,6 @@ class HashedFile:
         self.closed = False
 
     def digest(self) -> str:
-        """The digest of what was written, once all of it was."""
         return self._digest.result()
 
     def write(self, data: bytes) -> int:
@@ -106,21 +105,18 @@ class HashedFile:
         return len(data)
 
     def tell(self) -> int:
-        """How much was written."""
         return self.size
 
     def flush(self) -> None:
         """Nothing is held back."""
 
     def readable(self) -> bool:
-        """It is for writing only."""
         return False
 
     def writable(self) -> bool:
         return True
 
     def seekable(self) -> bool:
-        """It is written from the first byte to the last."""
         return False
 
     def sync(self) -> None:
@@ -176,7 +172,6 @@ class VersionFiles:
 
     @property
     def handles(self) -> tuple[int, ...]:
-        """The open records and keys."""
         return tuple(self._handles)
 
     def check(self) -> None:

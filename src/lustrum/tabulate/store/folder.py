@@ -70,7 +70,6 @@ class EmbeddedEngine(KernelEngine):
         super().__init__(dataset, chunks, workers, zones)
 
     def require_unchanged(self) -> None:
-        """Refuse to answer where a file was changed or cut since it was opened."""
         self.files.require_unchanged()
 
     @property

@@ -121,7 +121,6 @@ class KeyWriter:
         self._writer.write_batch(pa.record_batch([pa.array(keys, pa.uint64())], names=["key"]))
 
     def close(self) -> None:
-        """Let go of the file, finished or not."""
         self._file.close()
 
     def finish(self) -> FileMark:

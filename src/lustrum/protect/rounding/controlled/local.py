@@ -56,7 +56,6 @@ class InnerRounding:
 
     @property
     def within_goal(self) -> bool:
-        """Whether every published cell is within the goal."""
         return self.largest_error <= self.goal
 
 

@@ -100,7 +100,6 @@ class CirculationLayout:
         return np.concatenate(parts).astype(np.int64)
 
     def inner(self, published: Ints) -> Ints:
-        """The inner cells among the published numbers."""
         return published[: self.height * self.width].reshape(self.height, self.width)
 
 

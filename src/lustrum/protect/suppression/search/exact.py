@@ -110,7 +110,6 @@ class BranchAndCut:
 
     @property
     def spent(self) -> int:
-        """Attacks and programs so far."""
         return self.steps + self.attacks.steps - self._begin
 
     @property

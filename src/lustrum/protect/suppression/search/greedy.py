@@ -171,7 +171,6 @@ class Publisher:
         return out
 
     def supports(self, published: PublishedPattern) -> list[Ints]:
-        """For each task the cells that its witness moves."""
         return self.joint.supports(published.pool, self.tasks)
 
     def _publish(
@@ -300,7 +299,6 @@ def spread_out(rows: Floats, cells: Ints, count: int) -> Floats:
 def witnessed(
     attacks: Attacks, publisher: Publisher, published: PublishedPattern
 ) -> WitnessedPattern:
-    """A pattern that was published, with a witness for each task."""
     return WitnessedPattern.of(attacks, publisher.pattern(published), publisher.supports(published))
 
 

@@ -59,7 +59,6 @@ class WitnessedPattern:
 
     @property
     def open(self) -> Ints:
-        """The tasks without a witness."""
         return np.array([t for t, w in enumerate(self.witness) if w is None], dtype=np.int64)
 
     def look(self, tasks: Ints) -> Ints:

@@ -61,7 +61,6 @@ class DeviationSpace:
 
     @property
     def dimension(self) -> int:
-        """How many deviations are independent of each other."""
         return int(self.basis.shape[0])
 
     def idle(self) -> Mask:
