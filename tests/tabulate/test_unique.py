@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from faults.injector import Faults
 from lustrum.model import DatasetError, IngestError
 from lustrum.tabulate import FrameSource, Store, ingest
-from lustrum.tabulate.store.unique import first_repeated
+from lustrum.tabulate.store.writer import first_repeated
 from small import described
 from tabulate.worlds import SECRET
 
-UNIQUE = import_module("lustrum.tabulate.store.unique")
+UNIQUE = import_module("lustrum.tabulate.store.writer")
 Ids = np.ndarray[tuple[int], np.dtype[np.int64]]
 HIGHEST = 2**63 - 1
 
