@@ -9,7 +9,7 @@ from importlib import import_module
 from itertools import product
 from typing import Any
 
-from lustrum.decided import Reason
+from lustrum.model.decided import Reason
 
 RefusalReason = Reason
 """Why something is not shown, and what would help."""

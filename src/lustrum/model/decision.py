@@ -7,12 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from lustrum.decided import AttackerFigures as AttackerFigures
-from lustrum.decided import Reason as Reason
-from lustrum.decided import SizeFigures as SizeFigures
-from lustrum.decided import SumFigures as SumFigures
-from lustrum.decided import TraceStep as TraceStep
-from lustrum.decided import Verdict as Verdict
+from lustrum.model.decided import Reason, SumFigures, TraceStep, Verdict
 from lustrum.model.errors import InputError
 from lustrum.model.query import TableQuery
 from lustrum.model.release import Release

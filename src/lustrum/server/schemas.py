@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lustrum.decided import AttackerFigures, Reason, SizeFigures, SumFigures, TraceStep, said
+from lustrum.model.decided import AttackerFigures, Reason, SizeFigures, SumFigures, TraceStep, said
 
 
 class GroupIn(BaseModel):

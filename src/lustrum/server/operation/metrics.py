@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from lustrum._version import __version__
 from lustrum.answer import TableService
 from lustrum.model import Decision
-from lustrum.model.decision import Verdict
+from lustrum.model.decided import Verdict
 from lustrum.runtime.data_folder import CURRENT, MANIFEST
 from lustrum.runtime.log_lines import FIELDS
 from lustrum.runtime.remembered import bytes_held
