@@ -9,6 +9,7 @@ from itertools import product
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import PydanticUndefined
 
 from lustrum.model import Channel, InputError
 from lustrum.model.channel import ComposedChannel
@@ -124,9 +125,12 @@ def bits(entropy: float) -> str:
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
-def looser(way: str) -> dict[str, Any]:
-    """Which change of a key loosens a policy; of a key that does not say it, every change may."""
-    return {"looser": way}
+def key(
+    description: str, default: Any = PydanticUndefined, *, looser: str = "", **more: Any
+) -> Any:
+    """A key with the change of it that loosens a policy; of a key that does not say it, every change may."""
+    extra: dict[str, Any] | None = {"looser": looser} if looser else None
+    return Field(default, description=description, json_schema_extra=extra, **more)
 
 
 class PolicyPart(BaseModel):
@@ -138,77 +142,53 @@ class PolicyPart(BaseModel):
 class Rules(PolicyPart):
     """Preliminary rules: what may be asked at all (Shlomo, Antal, Elliot 2015, section 2.3)."""
 
-    max_dimensions: int = Field(
-        3,
-        ge=1,
-        description="Most variables that may span a table.",
-        json_schema_extra=looser("larger"),
+    max_dimensions: int = key("Most variables that may span a table.", 3, ge=1, looser="larger")
+    max_filters: int = key(
+        "Most variables that may select the population.", 1, ge=0, looser="larger"
     )
-    max_filters: int = Field(
-        1,
-        ge=0,
-        description="Most variables that may select the population.",
-        json_schema_extra=looser("larger"),
+    max_cells: int = key(
+        "Most cells of a table, totals not counted.", 100_000, ge=1, looser="larger"
     )
-    max_cells: int = Field(
-        100_000,
-        ge=1,
-        description="Most cells of a table, totals not counted.",
-        json_schema_extra=looser("larger"),
+    min_population: int = key(
+        "Fewest records that the selected population may hold.", 0, ge=0, looser="smaller"
     )
-    min_population: int = Field(
-        0,
-        ge=0,
-        description="Fewest records that the selected population may hold.",
-        json_schema_extra=looser("smaller"),
+    min_mean_cell_size: float = key(
+        "Smallest mean of the inner cells, zeros included.", 0.0, ge=0, looser="smaller"
     )
-    min_mean_cell_size: float = Field(
-        0.0,
-        ge=0,
-        description="Smallest mean of the inner cells, zeros included.",
-        json_schema_extra=looser("smaller"),
-    )
-    max_small_share: Share = Field(
+    max_small_share: Share = key(
+        "Largest share of inner cells that are small; a published 0 counts as small.",
         1.0,
-        description="Largest share of inner cells that are small; a published 0 counts as small.",
-        json_schema_extra=looser("larger"),
+        looser="larger",
     )
-    small_up_to: int = Field(
-        5,
-        ge=1,
-        description="Largest protected value that counts as small.",
-        json_schema_extra=looser("smaller"),
+    small_up_to: int = key(
+        "Largest protected value that counts as small.", 5, ge=1, looser="smaller"
     )
-    nested_only: bool = Field(
+    nested_only: bool = key(
+        "Whether only finest codes, levels of the first hierarchy and the total may be asked for, "
+        "so that no two categories overlap partly.",
         True,
-        description=(
-            "Whether only finest codes, levels of the first hierarchy and the total may be asked for, "
-            "so that no two categories overlap partly."
-        ),
-        json_schema_extra=looser("smaller"),
+        looser="smaller",
     )
-    disallowed: list[list[str]] = Field(
+    disallowed: list[list[str]] = key(
+        "Sets of variables that may not all stand in one question, as axes or filters.",
         default_factory=list,
-        description="Sets of variables that may not all stand in one question, as axes or filters.",
-        json_schema_extra=looser("sets that do not hold"),
+        looser="sets that do not hold",
     )
-    at_most_one: list[list[str]] = Field(
+    at_most_one: list[list[str]] = key(
+        "Sets of variables of which a question may hold one, as axis or filter.",
         default_factory=list,
-        description="Sets of variables of which a question may hold one, as axis or filter.",
-        json_schema_extra=looser("sets that are not held"),
+        looser="sets that are not held",
     )
-    per_area: str = Field(
+    per_area: str = key(
+        "Variable whose categories are judged one by one where it is in the table, with and without "
+        "the filters; those that fail are left out.",
         "",
-        description=(
-            "Variable whose categories are judged one by one where it is in the table, with and without "
-            "the filters; those that fail are left out."
-        ),
     )
-    min_area_population: int = Field(
+    min_area_population: int = key(
+        "Fewest records that a category of the variable `per_area` may hold.",
         0,
         ge=0,
-        description="Fewest records that a category of the variable `per_area` may hold.",
-        json_schema_extra=looser("smaller"),
+        looser="smaller",
     )
 
     @model_validator(mode="after")
@@ -230,11 +210,9 @@ class Risk(PolicyPart):
 
     model_config = ConfigDict(frozen=True, extra="allow", strict=True)
 
-    measure: str = Field("table-entropy", description="Name of a table-level risk measure.")
-    limit: Share = Field(
-        1.0,
-        description="Largest risk after protection at which a table is released.",
-        json_schema_extra=looser("larger"),
+    measure: str = key("Name of a table-level risk measure.", "table-entropy")
+    limit: Share = key(
+        "Largest risk after protection at which a table is released.", 1.0, looser="larger"
     )
 
     @cached_property
@@ -257,7 +235,7 @@ class PolicyMethod(PolicyPart):
 
     model_config = ConfigDict(frozen=True, extra="allow", strict=True)
 
-    method: str = Field("random-rounding", description="Name of a protection method.")
+    method: str = key("Name of a protection method.", "random-rounding")
 
     @cached_property
     def spec(self) -> Any:
@@ -308,10 +286,10 @@ class Before(PolicyMethod):
 class Fallback(PolicyPart):
     """What is tried next where a table fails: ``merge``. Another method would show other numbers."""
 
-    method: str = Field("merge", description="'merge' asks again at coarser levels.")
-    variables: list[str] = Field(
+    method: str = key("'merge' asks again at coarser levels.", "merge")
+    variables: list[str] = key(
+        "For 'merge': the variables that may be coarsened, first one first; any if empty.",
         default_factory=list,
-        description="For 'merge': the variables that may be coarsened, first one first; any if empty.",
     )
 
     @model_validator(mode="after")
@@ -327,90 +305,69 @@ class Fallback(PolicyPart):
 class Audit(PolicyPart):
     """Which attackers the audit of a protected table considers, and what they must not find out."""
 
-    attackers: list[Literal["outsider", "insider"]] = Field(
+    attackers: list[Literal["outsider", "insider"]] = key(
+        "'outsider' knows what is published, 'insider' is also counted in each cell.",
         default_factory=list,
-        description="'outsider' knows what is published, 'insider' is also counted in each cell.",
-        json_schema_extra=looser("entries left out"),
+        looser="entries left out",
     )
-    min_values: int = Field(
-        2,
-        ge=2,
-        description="Fewest values that a cell which may be small must leave open.",
-        json_schema_extra=looser("smaller"),
+    min_values: int = key(
+        "Fewest values that a cell which may be small must leave open.", 2, ge=2, looser="smaller"
     )
-    up_to: int = Field(
-        5,
-        ge=0,
-        description="Cells that are certainly larger are not audited.",
-        json_schema_extra=looser("smaller"),
-    )
-    programs: int = Field(
+    up_to: int = key("Cells that are certainly larger are not audited.", 5, ge=0, looser="smaller")
+    programs: int = key(
+        "Most programs for the bounds of one table; one that needs more is refused.",
         20_000,
         ge=1,
-        description="Most programs for the bounds of one table; one that needs more is refused.",
-        json_schema_extra=looser("larger"),
+        looser="larger",
     )
 
 
 class Ledger(PolicyPart):
     """How answers are counted against each other where noise comes from record keys, question by question."""
 
-    limit: float = Field(
+    limit: float = key(
+        "Most small counts that, in the mean, may become certain by all that one audience holds; a table "
+        "that would go beyond is refused before its numbers are looked at.",
         0.1,
         gt=0,
         le=10,
-        description=(
-            "Most small counts that, in the mean, may become certain by all that one audience holds; a table "
-            "that would go beyond is refused before its numbers are looked at."
-        ),
     )
-    small: int = Field(2, ge=1, le=20, description="Largest count that is small in this.")
-    audience: Literal["everyone", "group", "each"] = Field(
+    small: int = key("Largest count that is small in this.", 2, ge=1, le=20)
+    audience: Literal["everyone", "group", "each"] = key(
+        "Whose answers count together: those of 'everyone', of each 'group', or of 'each' reader, with "
+        "those of the public; the last two do not hold against readers who put their tables together.",
         "everyone",
-        description=(
-            "Whose answers count together: those of 'everyone', of each 'group', or of 'each' reader, with "
-            "those of the public; the last two do not hold against readers who put their tables together."
-        ),
     )
-    entries: int = Field(
-        10_000,
-        ge=1,
-        description="Most answers that one audience may hold; further tables are refused.",
+    entries: int = key(
+        "Most answers that one audience may hold; further tables are refused.", 10_000, ge=1
     )
-    earlier_records: Literal["refuse", "apart"] = Field(
+    earlier_records: Literal["refuse", "apart"] = key(
+        "Once the records are replaced: 'refuse' new tables to those who hold any of earlier records, or "
+        "count 'apart', which says nothing about people who are in both.",
         "refuse",
-        description=(
-            "Once the records are replaced: 'refuse' new tables to those who hold any of earlier records, or "
-            "count 'apart', which says nothing about people who are in both."
-        ),
     )
 
 
 class Weights(PolicyPart):
     """How weights of a survey are protected, and when an estimate is flagged."""
 
-    weight: str = Field(description="The weight that tables can be weighted by.")
-    classes: list[str] = Field(
+    weight: str = key("The weight that tables can be weighted by.")
+    classes: list[str] = key(
+        "The variables that weights follow, the most telling first; all if left out.",
         default_factory=list,
-        description="The variables that weights follow, the most telling first; all if left out.",
     )
-    measure_classes: list[str] = Field(
-        default_factory=list,
-        description="The variables that values of measures follow, likewise.",
+    measure_classes: list[str] = key(
+        "The variables that values of measures follow, likewise.", default_factory=list
     )
-    class_size: int = Field(10, ge=3, description="Fewest respondents that share a weight.")
-    noise: float = Field(
-        0.05, ge=0.01, lt=0.5, description="Largest relative noise of a shared weight."
+    class_size: int = key("Fewest respondents that share a weight.", 10, ge=3)
+    noise: float = key("Largest relative noise of a shared weight.", 0.05, ge=0.01, lt=0.5)
+    decimals: int = key("Decimals of shared weights.", 0, ge=0, le=6)
+    respondents: int = key(
+        "Estimates of fewer protected respondents are flagged as unreliable.", 20, ge=0
     )
-    decimals: int = Field(0, ge=0, le=6, description="Decimals of shared weights.")
-    respondents: int = Field(
-        20, ge=0, description="Estimates of fewer protected respondents are flagged as unreliable."
-    )
-    caution: float = Field(
-        0.15, gt=0, description="Relative standard error from which on caution is advised."
-    )
-    unreliable: float = Field(
-        0.3, gt=0, description="Relative standard error from which on an estimate is unreliable."
+    caution: float = key("Relative standard error from which on caution is advised.", 0.15, gt=0)
+    unreliable: float = key(
+        "Relative standard error from which on an estimate is unreliable.", 0.3, gt=0
     )
 
     @cached_property

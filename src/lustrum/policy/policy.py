@@ -28,7 +28,7 @@ from lustrum.policy.parts import (
     Weights,
     bits,
     judged_together,
-    looser,
+    key,
     percent,
     shortfall,
 )
@@ -62,86 +62,65 @@ class MistakeAt(ValueError):  # noqa: N818 - a mistake in a policy, with the pla
 class Policy(PolicyPart):
     """All decisions of an agency about a dataset."""
 
-    dataset: str = Field(
-        "*",
-        description="Name of the dataset, or '*' for any.",
-        json_schema_extra=looser("never"),
-    )
-    role: Role = Field(
-        "public",
-        description="Whom the policy serves, and all with a higher role; its file is `NAME.toml` for the "
+    dataset: str = key("Name of the dataset, or '*' for any.", "*", looser="never")
+    role: Role = key(
+        "Whom the policy serves, and all with a higher role; its file is `NAME.toml` for the "
         "public, and such as `NAME.licensed.toml` for others.",
+        "public",
         exclude_if=lambda role: role == "public",
     )
-    title: str = Field(
-        "", description="Name of the policy, for people.", json_schema_extra=looser("never")
-    )
-    notes: list[str] = Field(
-        default_factory=list,
-        description="Notes that go with every table.",
-        json_schema_extra=looser("never"),
-    )
-    updated: str = Field(
+    title: str = key("Name of the policy, for people.", "", looser="never")
+    notes: list[str] = key("Notes that go with every table.", default_factory=list, looser="never")
+    updated: str = key(
+        "Day on which the numbers were last updated, such as `2026-11-18`; files say it too.",
         "",
-        description="Day on which the numbers were last updated, such as `2026-11-18`; files say it too.",
-        json_schema_extra=looser("never"),
+        looser="never",
     )
-    embed: list[str] = Field(
-        default_factory=list,
-        description="Sites that alone may show tables in frames, such as `https://news.example`; if none is "
+    embed: list[str] = key(
+        "Sites that alone may show tables in frames, such as `https://news.example`; if none is "
         "named, any site may show those of public bundles.",
+        default_factory=list,
     )
     rules: Rules = Field(default_factory=lambda: Rules.model_validate({}))
     risk: Risk = Field(default_factory=lambda: Risk.model_validate({}))
-    before: list[Before] = Field(
-        default_factory=list, description="Protection of the input, in this order."
-    )
+    before: list[Before] = key("Protection of the input, in this order.", default_factory=list)
     protect: PolicyMethod = Field(default_factory=lambda: PolicyMethod.model_validate({}))
-    sums: PolicyMethod | None = Field(
-        None,
-        description="How sums of measures are protected where tables are counted from records.",
+    sums: PolicyMethod | None = key(
+        "How sums of measures are protected where tables are counted from records.", None
     )
-    weights: Weights | None = Field(
-        None, description="How a survey's weights are protected, beside protected counts."
+    weights: Weights | None = key(
+        "How a survey's weights are protected, beside protected counts.", None
     )
-    fallback: list[Fallback] = Field(
-        default_factory=list, description="What is tried next where a table fails, in this order."
+    fallback: list[Fallback] = key(
+        "What is tried next where a table fails, in this order.", default_factory=list
     )
     audit: Audit = Field(default_factory=lambda: Audit.model_validate({}))
-    ledger: Ledger | None = Field(
-        None, description="How answers are counted against each other, question by question."
+    ledger: Ledger | None = key(
+        "How answers are counted against each other, question by question.", None
     )
-    min_changed: float = Field(
+    min_changed: float = key(
+        "Smallest share of ones and twos that the steps of protection must change, by their parameters.",
         LEAST_CHANGED,
         ge=LEAST_CHANGED,
         le=1,
-        description=(
-            "Smallest share of ones and twos that the steps of protection must change, by their parameters."
-        ),
-        json_schema_extra=looser("smaller"),
+        looser="smaller",
     )
-    min_entropy: float = Field(
+    min_entropy: float = key(
+        "Fewest bits that they must leave about a true 1 or 2 to a reader who knows them, likewise.",
         LEAST_ENTROPY,
         ge=LEAST_ENTROPY,
         le=2,
-        description=(
-            "Fewest bits that they must leave about a true 1 or 2 to a reader who knows them, likewise."
-        ),
-        json_schema_extra=looser("smaller"),
+        looser="smaller",
     )
-    true_counts_because: str = Field(
+    true_counts_because: str = key(
+        "Why less may be enough, in a sentence; every answer shows it. Left out, such a policy is refused.",
         "",
-        description=(
-            "Why less may be enough, in a sentence; every answer shows it. Left out, such a policy is refused."
-        ),
     )
 
-    same_people_because: str = Field(
+    same_people_because: str = key(
+        "Why people of another dataset of the same population may be drawn a second time, in a sentence "
+        "that everybody may read. Left out, `lustrum protect` refuses to.",
         "",
-        description=(
-            "Why people of another dataset of the same population may be drawn a second time, in a sentence "
-            "that everybody may read. Left out, `lustrum protect` refuses to."
-        ),
     )
 
     @model_validator(mode="before")
