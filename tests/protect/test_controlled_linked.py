@@ -272,11 +272,8 @@ def test_a_search_that_is_told_to_stop_gives_no_number_at_all() -> None:
     inner = np.random.default_rng(2).integers(0, 7, 64)
     for looks in (0, 1, 3):
         left = iter([False] * looks)
-        with pytest.raises(Stopped):
-            exact(tables, inner, 3, stop=lambda left=left: next(left, True))
-    left = iter([False] * 2)
-    with pytest.raises(Stopped), stopping(lambda: next(left, True)):
-        exact(tables, inner, 3)
+        with pytest.raises(Stopped), stopping(lambda left=left: next(left, True)):
+            exact(tables, inner, 3)
 
 
 def test_the_clock_decides_no_number(monkeypatch: pytest.MonkeyPatch) -> None:

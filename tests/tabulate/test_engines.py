@@ -295,16 +295,6 @@ def test_a_structural_zero_of_some_is_not_one_of_all() -> None:
         assert structural.tolist() == expected
 
 
-def test_the_cells_that_cannot_hold_anybody_are_left_out_on_demand(
-    town: dict[str, Engine],
-) -> None:
-    for engine in town.values():
-        cube = engine.cube(TableQuery("town", (Axis("area"),)), unfiltered=True)
-        for make in (cube.widened, cube.unfiltered):
-            assert make(structural=False).structural is None
-            assert make(structural=False).values.tolist() == make().values.tolist()
-
-
 def test_a_question_without_variables_counts_everybody() -> None:
     frame = pa.table({"area": ["N", "N", "S"]})
     table = Table.from_frame(frame, by=[])

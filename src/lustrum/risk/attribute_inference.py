@@ -46,9 +46,8 @@ class InferredAttribute:
 class AttributeInference(RiskSpec):
     """What rows that show a single category add to a guess: the largest gain over the variables; from 0 to 1.
 
-    Judged are rows that show at most ``up_to`` people in one category and nobody in others, all of them
-    shown; variables with fewer than ``fewest`` people in such rows are not judged. Where a single category can
-    exist it is no secret.
+    Judged are rows that show people in one category and nobody in others, all of them shown. Where a single
+    category can exist it is no secret.
 
     >>> table = Table.from_counts([[4, 0], [0, 2], [1, 0], [30, 90]], names=["area", "faith"])
     >>> AttributeInference(fewest=1).before(table)

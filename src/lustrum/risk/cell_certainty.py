@@ -72,11 +72,9 @@ def _word_or_repr(attacker: object) -> str:
 class CellCertainty(RiskSpec):
     """The mean certainty of an attacker about the small cells of a table; from 0 to 1.
 
-    Judged are inner cells whose true count, without the attacker, lies between 1 and ``up_to``. The
-    ``attacker`` is ``"outsider"``, ``"insider"`` (one person in each cell) or an object of
-    :mod:`lustrum.audit`. ``audit`` says how far the attacker calculates: from each cell alone
-    (``"cell"``), along the sums of the table until nothing narrows any more (``"propagate"``), or to bounds
-    that are proven sharp by linear and integer programs (``"sharp"``).
+    Judged are inner cells by their true count without the attacker; an ``"insider"`` is one person in each
+    cell. The ``audit`` calculates from each cell alone (``"cell"``), along the sums of the table until
+    nothing narrows any more (``"propagate"``), or to bounds that are proven sharp by programs (``"sharp"``).
 
     >>> from lustrum.protect import RandomRounding
     >>> table = Table.from_counts([[1, 2, 9], [3, 5, 0]])

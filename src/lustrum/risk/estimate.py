@@ -215,9 +215,8 @@ def _model_risk(
 class SampleRisk(RiskSpec):
     """``R2`` of what is published of a sample, averaged over populations that may lie behind it.
 
-    Only the sample is known. ``fraction`` is the share of the population that it holds. ``draws`` populations
-    come from the ``model``: ``"polya-urn"``, ``"log-linear"`` (independence), or an object. They follow from
-    ``seed``, so that all methods of a map are judged by the same populations.
+    Only the sample is known. Populations follow from ``seed``, so that all methods of a map are judged by the
+    same ones; ``"log-linear"`` is independence.
 
     >>> sample = Table.from_counts([[20, 3], [11, 0]])
     >>> 0 < SampleRisk(fraction=0.1).before(sample) < SampleRisk(fraction=0.9).before(sample) < 1

@@ -71,8 +71,7 @@ class Zeros(RiskSpec):
 class SparseLines(RiskSpec):
     """The share of lines of which only one or two cells are populated and the others empty.
 
-    A line runs along one axis, with the categories of all other axes fixed: the rows and columns of a
-    two-way table. ``axis`` names one axis; without it the lines of all axes are taken together.
+    A line runs along one axis, with the categories of all other axes fixed.
 
     >>> table = Table.from_counts([[9, 0, 0], [1, 2, 3]], names=["area", "faith"])
     >>> SparseLines("faith").before(table)

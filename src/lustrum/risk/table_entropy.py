@@ -79,10 +79,8 @@ class RiskTerms:
 class EntropyRisk(RiskSpec):
     """The measure with its parameters; higher is riskier, from 0 to 1.
 
-    ``weights`` are those of zeros, small, large and size, by default the paper's; ``"l2"`` is the
-    L2 norm. ``split`` is the largest small count. ``parts`` says whose values are split after protection,
-    ``shared`` by how many cells the people behind a published value are divided. The defaults of these two
-    keep the risk from rising after protection; :class:`PaperEntropyRisk` has the paper's.
+    The defaults of ``parts`` and ``shared`` keep the risk from rising after protection;
+    :class:`PaperEntropyRisk` has the paper's.
 
     >>> risk = EntropyRisk()
     >>> uniform, lonely = Table.from_counts([[50, 50], [50, 50]]), Table.from_counts([[1, 0], [0, 0]])

@@ -24,7 +24,7 @@ import numpy as np
 from lustrum.audit.belief.belief import Belief
 from lustrum.audit.belief.posterior import Uniform, weighted
 from lustrum.model import Channel, InputError, Release, Table
-from lustrum.model.arrays import Floats, Indices, Ints, Mask
+from lustrum.model.arrays import Array, Floats, Indices, Ints, Mask
 from lustrum.model.plugins import load
 from lustrum.numeric.compiled import compiled_after
 from lustrum.numeric.structure.ragged import distinct_columns
@@ -227,13 +227,13 @@ def _canonical(release: Release) -> Release:
 
 @compiled_after()
 def believed_counts(  # pragma: no cover
-    order: Any,
-    shown: Any,
-    low: Any,
-    high: Any,
-    first: Any,
-    published: Any,
-    probability: Any,
+    order: Array,
+    shown: Array,
+    low: Array,
+    high: Array,
+    first: Array,
+    published: Array,
+    probability: Array,
     step: int,
     repeats_from: int,
     turns: int,

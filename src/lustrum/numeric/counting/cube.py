@@ -191,17 +191,16 @@ class Cube:
             return table
         return replace(table, contributors=self.contributors, contributions=self.contributions)
 
-    def widened(self, *, structural: bool = True, keys: bool = True) -> Table:
+    def widened(self, *, keys: bool = True) -> Table:
         """The table of the filtered population with every choice along an axis undone.
 
-        Without ``structural`` it does not say which cells cannot hold anybody, which takes time; without
-        ``keys`` it has none, nor words about where it comes from.
+        Without ``keys`` it has none, nor words about where it comes from.
         """
-        return self._table(self._wide, filtered=True, structural=structural, keys=keys)
+        return self._table(self._wide, filtered=True, keys=keys)
 
-    def unfiltered(self, *, structural: bool = True, keys: bool = True) -> Table:
+    def unfiltered(self, *, keys: bool = True) -> Table:
         """The table of everybody, with neither choice nor filter."""
-        return self._table(self._wide, filtered=False, structural=structural, keys=keys)
+        return self._table(self._wide, filtered=False, keys=keys)
 
     @property
     def is_wide(self) -> bool:
@@ -235,7 +234,6 @@ class Cube:
         self,
         axes: list[tuple[tuple[Category, ...], Atoms]],
         filtered: bool,
-        structural: bool = True,
         keys: bool = True,
     ) -> Table:
         layers = slice(0, 1) if filtered else slice(None)
@@ -265,7 +263,7 @@ class Cube:
             # Records; how many holdings they belong to is only known for what is shown.
             contributors=None if measure and measure.holding else counts,
             keys=rolled(self.keys) if keys and self.keys is not None else None,
-            structural=self._structural([c for c, _ in axes], filtered) if structural else None,
+            structural=self._structural([c for c, _ in axes], filtered),
             provenance=(self._origin(filtered) if keys else {})
             | ({STUDIED: True} if self.dataset.study else {}),
         )

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from lustrum.model.arrays import Floats, Indices, Mask, Sparse
+from lustrum.model.arrays import Array, Floats, Indices, Mask, Sparse
 from lustrum.numeric.compiled import compiled
 from lustrum.numeric.solve.highs import FINE, SIMPLEX, Program, single_optimum
 from lustrum.numeric.solve.products import cleared, dot, floored, sparse_product, uniform
@@ -410,7 +410,9 @@ def _halved(rows: Sequence[Cut], turned: Mask) -> Cut:
 
 
 @compiled
-def _eliminate(odd: Any, used: Any, slack: Any, x: Any, limit: float) -> Any:  # pragma: no cover
+def _eliminate(
+    odd: Array, used: Array, slack: Array, x: Array, limit: float
+) -> Any:  # pragma: no cover
     """Combine rows so that few odd columns are left; gives the rows that make violated cuts."""
     height, width = odd.shape[0], odd.shape[1] - 1
     free = np.ones(height, np.bool_)

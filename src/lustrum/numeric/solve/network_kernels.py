@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from lustrum.model.arrays import Array
 from lustrum.numeric.compiled import compiled, compiled_if_large
 
 LOWER, TREE, UPPER = 1, 0, -1
@@ -24,7 +25,14 @@ LOWER, TREE, UPPER = 1, 0, -1
 
 @compiled
 def _entering(  # pragma: no cover
-    tail: Any, head: Any, cost: Any, state: Any, price: Any, arcs: int, block: int, cursor: Any
+    tail: Array,
+    head: Array,
+    cost: Array,
+    state: Array,
+    price: Array,
+    arcs: int,
+    block: int,
+    cursor: Array,
 ) -> int:
     """The arc that is furthest from optimal in the first block that holds one, or -1 without any."""
     best, entering, left = 0, -1, block
@@ -47,7 +55,7 @@ def _entering(  # pragma: no cover
 
 @compiled
 def _link(  # pragma: no cover
-    node: int, above: int, parent: Any, first: Any, after: Any, before: Any
+    node: int, above: int, parent: Array, first: Array, after: Array, before: Array
 ) -> None:
     parent[node] = above
     nearest = first[above]
@@ -60,7 +68,7 @@ def _link(  # pragma: no cover
 
 @compiled
 def _unlink(  # pragma: no cover
-    node: int, parent: Any, first: Any, after: Any, before: Any
+    node: int, parent: Array, first: Array, after: Array, before: Array
 ) -> None:
     if before[node] >= 0:
         after[before[node]] = after[node]
@@ -77,13 +85,13 @@ def _rehang(  # pragma: no cover
     top: int,
     arc: int,
     shift: int,
-    parent: Any,
-    above: Any,
-    depth: Any,
-    price: Any,
-    first: Any,
-    after: Any,
-    before: Any,
+    parent: Array,
+    above: Array,
+    depth: Array,
+    price: Array,
+    first: Array,
+    after: Array,
+    before: Array,
 ) -> None:
     """Turn the part of the tree below ``top`` upside down, so that it hangs from ``outside`` by ``arc``."""
     node, new_parent, new_arc = inside, outside, arc
@@ -111,7 +119,7 @@ def _rehang(  # pragma: no cover
 
 @compiled
 def network_simplex(  # pragma: no cover
-    tail: Any, head: Any, capacity: Any, cost: Any, supply: Any, dear: int, endless: int
+    tail: Array, head: Array, capacity: Array, cost: Array, supply: Array, dear: int, endless: int
 ) -> Any:
     """The cheapest flow with its prices: ``(flow, price, pivots)``, with the root's arcs at the end.
 
@@ -217,7 +225,7 @@ def network_simplex(  # pragma: no cover
 
 @compiled_if_large
 def _layers(  # pragma: no cover
-    source: int, sink: int, indptr: Any, to: Any, room: Any, layer: Any, queue: Any
+    source: int, sink: int, indptr: Array, to: Array, room: Array, layer: Array, queue: Array
 ) -> bool:
     """The distance of every node from the source, up to the sink; returns whether the sink can be reached."""
     layer[:] = -1
@@ -240,7 +248,7 @@ def _layers(  # pragma: no cover
 
 
 @compiled_if_large
-def _send(k: int, amount: Any, mate: Any, room: Any) -> None:  # pragma: no cover
+def _send(k: int, amount: Any, mate: Array, room: Array) -> None:  # pragma: no cover
     """Use room in one direction, which adds room in the other."""
     room[k] -= amount
     room[mate[k]] += amount
@@ -251,13 +259,13 @@ def push(  # pragma: no cover
     source: int,
     sink: int,
     limit: Any,
-    indptr: Any,
-    to: Any,
-    mate: Any,
-    arc: Any,
-    room: Any,
-    flow: Any,
-    work: Any,
+    indptr: Array,
+    to: Array,
+    mate: Array,
+    arc: Array,
+    room: Array,
+    flow: Array,
+    work: Array,
 ) -> Any:
     """Send as much as possible, up to a limit. Every room is finite: see ``_LARGEST`` of the network.
 
@@ -319,20 +327,20 @@ def push(  # pragma: no cover
 @compiled_if_large
 def settle(  # pragma: no cover
     questions: Any,
-    tail: Any,
-    head: Any,
-    slot: Any,
-    indptr: Any,
-    to: Any,
-    mate: Any,
-    arc: Any,
-    room: Any,
-    flow: Any,
-    low: Any,
-    high: Any,
-    least: Any,
-    most: Any,
-    work: Any,
+    tail: Array,
+    head: Array,
+    slot: Array,
+    indptr: Array,
+    to: Array,
+    mate: Array,
+    arc: Array,
+    room: Array,
+    flow: Array,
+    low: Array,
+    high: Array,
+    least: Array,
+    most: Array,
+    work: Array,
 ) -> int:
     """Move every cell that is asked for to its bound; each flow on the way counts for all cells.
 
@@ -367,7 +375,7 @@ def settle(  # pragma: no cover
 
 
 @compiled_if_large
-def reachable(source: int, indptr: Any, to: Any, room: Any) -> Any:  # pragma: no cover
+def reachable(source: int, indptr: Array, to: Array, room: Array) -> Any:  # pragma: no cover
     """The nodes that flow from the source can reach."""
     seen = np.zeros(indptr.size - 1, np.bool_)
     queue = np.empty(indptr.size - 1, np.int64)
@@ -386,7 +394,7 @@ def reachable(source: int, indptr: Any, to: Any, room: Any) -> Any:  # pragma: n
 
 
 @compiled_if_large
-def spanning(indptr: Any, to: Any) -> Any:  # pragma: no cover
+def spanning(indptr: Array, to: Array) -> Any:  # pragma: no cover
     """Nodes in search order, part by part, and the slot that led to each; -1 for the first of a part."""
     nodes = indptr.size - 1
     order, by = np.empty(nodes, np.int64), np.empty(nodes, np.int64)

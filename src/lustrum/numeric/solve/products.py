@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from lustrum.model.arrays import Floats, Sparse
+from lustrum.model.arrays import Array, Floats, Sparse
 from lustrum.numeric.compiled import compiled, compiled_if_large
 
 # scipy ships no types; this stands for scipy.sparse.csr_array and csc_array.
@@ -113,7 +113,9 @@ def uniform(luck: np.random.Generator, low: float, high: float, count: int) -> F
 
 
 @compiled_if_large
-def _by_rows(indptr: Any, indices: Any, data: Any, x: Any, out: Any) -> None:  # pragma: no cover
+def _by_rows(
+    indptr: Array, indices: Array, data: Array, x: Array, out: Array
+) -> None:  # pragma: no cover
     for row in range(out.size):
         total = 0.0
         for k in range(indptr[row], indptr[row + 1]):
@@ -122,7 +124,9 @@ def _by_rows(indptr: Any, indices: Any, data: Any, x: Any, out: Any) -> None:  #
 
 
 @compiled_if_large
-def _by_columns(indptr: Any, indices: Any, data: Any, x: Any, out: Any) -> None:  # pragma: no cover
+def _by_columns(
+    indptr: Array, indices: Array, data: Array, x: Array, out: Array
+) -> None:  # pragma: no cover
     for column in range(x.size):
         for k in range(indptr[column], indptr[column + 1]):
             out[indices[k]] += data[k] * x[column]
@@ -166,7 +170,7 @@ def cholesky(matrix: Floats) -> Cholesky | None:
 
 
 @compiled
-def inner_product(one: Any, other: Any) -> float:  # pragma: no cover
+def inner_product(one: Array, other: Array) -> float:  # pragma: no cover
     """The sum of products of two vectors, for compiled loops."""
     # Eight sums at once, which a processor can add side by side; their order is always the same.
     a = b = c = d = e = f = g = h = 0.0
@@ -187,7 +191,7 @@ def inner_product(one: Any, other: Any) -> float:  # pragma: no cover
 
 
 @compiled
-def _factor(a: Any) -> bool:  # pragma: no cover
+def _factor(a: Array) -> bool:  # pragma: no cover
     """Turn the lower half into factors, in place, some columns at a time."""
     size = a.shape[0]
     for begin in range(0, size, _TOGETHER):
@@ -207,7 +211,7 @@ def _factor(a: Any) -> bool:  # pragma: no cover
 
 
 @compiled
-def _take_off(a: Any, begin: int, end: int) -> None:  # pragma: no cover
+def _take_off(a: Array, begin: int, end: int) -> None:  # pragma: no cover
     """Take off what the columns between two ends account for in the rows and columns after them."""
     size = a.shape[0]
     across = np.ascontiguousarray(a[end:, begin:end].T)
@@ -225,7 +229,7 @@ def _take_off(a: Any, begin: int, end: int) -> None:  # pragma: no cover
 
 
 @compiled
-def _forward(lower: Any, right: Any) -> None:  # pragma: no cover
+def _forward(lower: Array, right: Array) -> None:  # pragma: no cover
     size, width = right.shape
     for row in range(size):
         for other in range(row):
@@ -238,7 +242,7 @@ def _forward(lower: Any, right: Any) -> None:  # pragma: no cover
 
 
 @compiled
-def _backward(lower: Any, right: Any) -> None:  # pragma: no cover
+def _backward(lower: Array, right: Array) -> None:  # pragma: no cover
     size, width = right.shape
     for row in range(size - 1, -1, -1):
         for k in range(width):

@@ -33,10 +33,7 @@ from lustrum.sensitivity.rules.combine import rule_of
 class ControlledAdjustment(MethodSpec):
     """Sensitive cells are published at least their protection level away, and all numbers add up.
 
-    ``rule`` finds the sensitive cells and their levels: a rule, or its words in a policy. ``norm`` is
-    ``l1``, which moves few cells, or ``l2``, which moves many a little. ``directions`` names the search for
-    which cells go up and which down. ``keep`` names totals that do not change, and ``max_change`` is the
-    largest share of its size by which any cell may move; both are public. ``steps`` limits the search.
+    The norm ``l1`` moves few cells, ``l2`` many a little. ``keep`` and ``max_change`` are public.
 
     >>> table = Table.from_counts([1, 5, 9])
     >>> release = ControlledAdjustment(rule={"rule": "threshold", "minimum": 3}).apply(table)

@@ -138,7 +138,6 @@ class CellKeyMagnitude(MethodSpec):
       minus to plus ``largest_change``, with this variance.
     - ``flex_point``, ``small``, ``large``, ``power``: the flex function. Cells up to the flex point, in the
       units of the table, get ``small``; large ones get a share near ``large``.
-    - ``ranks``, ``shares``: how many contributions are perturbed, and the share ``e_j`` of each, from 1 down.
     - ``scale``: ``top`` perturbs each of these by a coefficient of its own; ``largest``, ``mean`` and
       ``spread`` use one for the cell, times the largest contribution, the mean of these, or the largest
       less the smallest of these (the largest itself where that is nothing).

@@ -116,13 +116,10 @@ class ProtectedMagnitudes(MethodSpec):
       a cell can guess the direction of the largest one better.
     - ``public_classes``: variables that are classes of a measure and known to everybody from elsewhere. Other
       classes are refused if they give a value away within ``p`` percent by themselves.
-    - ``max_variables``, ``tables``: which tables are kept close, as for a protected population.
-    - ``measures``: those to protect, all if empty.
     - ``existence``: whether everybody may know in which finest cells there are units. ``"secret"`` ties sums to
       the protected counts: a finest cell has a sum if and only if it shows a count; see
       :mod:`lustrum.protect.magnitudes.carriers`. ``"public"`` leaves every sum where its records are, and the
       bundle states which finest cells are occupied.
-    - ``sweeps``: how often the search visits every contributor.
     """
 
     name: ClassVar[str] = "protected-magnitudes"

@@ -100,10 +100,9 @@ class NoiseChannel(StepChannel):
 class AdditiveNoise(MethodSpec):
     """Noise of mean 0 added to every cell, totals included, each on its own.
 
-    ``sd`` is the standard deviation before rounding to the table's last decimal: in the table's own unit,
-    or a share of each value if ``relative``. Uniform noise has hard ends, so that the public has hard
-    bounds; normal and Laplace noise have none. Rounding is symmetric, so every number is right on average,
-    unless ``clamp`` shows negative counts as 0.
+    ``sd`` is that before rounding to the table's last decimal. Uniform noise has hard ends, so that the
+    public has hard bounds; normal and Laplace noise have none. Every number is right on average, unless with
+    ``clamp``.
 
     >>> table = Table.from_counts([120, 45, 0])
     >>> release = AdditiveNoise(sd=2, distribution="uniform").apply(table, np.random.default_rng(1))

@@ -52,15 +52,11 @@ def design(
 class PerturbationDesign(DeclaredSpec):
     """What a perturbation matrix has to satisfy.
 
-    - ``largest_change``: no count changes by more.
-    - ``variance``: of the change, for every count above 0.
-    - ``blocked``: values above 0 that are never published, such as 1 and 2.
-    - ``stay``: the probability that a count stays, one for all counts above 0 or one for each from 1 up to
-      the last row; without it, maximum entropy determines it. Blocked counts cannot stay.
-    - ``monotone``: ``"below"``: among smaller values, a nearer one is at least as likely as a more distant
-      one; ``"both"``: among larger values too.
-    - ``cap``: the last count with a row of its own; those above change alike. The least possible, from
-      which on nothing is blocked or negative, is the default.
+    - ``variance`` and ``blocked`` values are for counts above 0.
+    - ``stay``: one probability for all counts above 0, or one for each from 1 up to the last row; without it,
+      maximum entropy determines it. Blocked counts cannot stay.
+    - ``monotone``: ``"below"`` among smaller values, ``"both"`` among larger ones too.
+    - ``cap``: counts above change alike. The default is the least from which on nothing is blocked or negative.
 
     >>> PerturbationDesign(largest_change=1, variance=0.5).channel().matrix.tolist()
     [[1.0, 0.0, 0.0], [0.25, 0.5, 0.25]]

@@ -103,8 +103,6 @@ def _matrix(given: Any) -> Any:
 class StochasticPerturbation(MethodSpec):
     """Every inner cell is drawn from the row of a transition matrix that belongs to its true count.
 
-    - ``matrix``: the name of a known matrix, its rows, or the words of a design.
-    - ``residue_base``: for rows given as numbers, how counts above the last row move.
     - ``version``: ``"plain"`` takes the matrix as it is. ``"invariant"`` makes it keep the distribution of
       counts; ``"calibrated"`` does so while it changes no more cells than the given one.
     - ``frequencies``: public frequencies, one per row, for which to make the matrix invariant. Without them

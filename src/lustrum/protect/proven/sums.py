@@ -42,13 +42,10 @@ _MOST = 2**53
 class ProvenSums(MethodSpec):
     """Measure sums beside a proven population: rho-zCDP for contributions that are clipped at stated bounds.
 
-    - ``rho``: what the sums of all measures cost together, beside the rho of the population; each measure has
-      an equal part.
-    - ``bounds``: the measures, each with the most that one record counts, such as ``{income = 200000}``. Noise
-      grows with the bound. Choose it without looking at the records: whoever reads a bound that follows from
-      them learns what the proof does not cover.
-    - ``max_variables``: sums by up to this many variables are measured.
-    - ``one_way``: what an error in a table of one variable counts, beside 1 in those of two.
+    ``rho`` comes beside that of the population; each measure has an equal part. ``bounds`` are such as
+    ``{income = 200000}``. Noise grows with the bound. Choose it without looking at the records: whoever reads a
+    bound that follows from them learns what the proof does not cover. An error counts ``one_way`` in tables of
+    one variable, beside 1 in those of two.
     """
 
     name: ClassVar[str] = "proven-sums"

@@ -271,9 +271,8 @@ class SmallCountRounding(MethodSpec):
 
     With ``totals="own"`` a total is rounded like any other cell and hidden where it would disclose a part.
     That is often the case: larger counts are exact, and the difference of two can be a small count.
-    ``how="nearest"`` rounds a count of half the base or more up, which needs no generator and is biased.
-    ``how="random"`` rounds a count ``x`` up with probability ``x / base``, which is right on average; it
-    uses the table's cell keys, or a generator.
+    ``"nearest"`` rounds half the base or more up, which is biased; ``"random"`` rounds ``x`` up with
+    probability ``x / base``, by the table's cell keys or a generator.
 
     >>> SmallCountRounding(base=3).apply(Table.from_counts([0, 1, 2, 3, 40])).published.tolist()
     [0, 0, 3, 3, 40]

@@ -40,14 +40,10 @@ AttackerWord = Literal["insiders", "outsider", "singletons", "holdings", "pairs"
 class Suppression(MethodSpec):
     """Suppress sensitive cells, and as few others as possible so that nobody can work the sensitive ones out.
 
-    ``rule`` finds the primary cells and their levels: a rule, or its words in a policy. ``cost`` is what the
-    suppression of a cell costs, with ``power`` for ``box-cox``. ``algorithm`` and ``work`` say how the
-    secondary cells are searched for. ``attacker`` says against whom to protect: an ``outsider``, also
-    ``singletons`` that are alone in a cell, or all ``holdings`` among the largest contributors; ``insiders``
-    are all of them that the table of sums tells of, and ``pairs`` are these and every two of them together.
-    With ``unions`` no public sum of suppressed cells may break the rule either. ``keep`` are cells
-    that must be published. Empty cells are published unless ``zeros`` may be suppressed. With ``partial`` the
-    release states the interval of every suppressed cell that its readers can work out anyway. A release tells
+    ``power`` is for the cost ``box-cox``. The attacker is an ``outsider``, also ``singletons`` that are alone
+    in a cell, or all ``holdings`` among the largest contributors; ``insiders`` are all of them that the table
+    of sums tells of, and ``pairs`` are these and every two of them together. With ``partial`` the release
+    states the interval of every suppressed cell that its readers can work out anyway. A release tells
     suppressed cells apart by nothing unless ``reasons`` are asked for: then letters say which cells are
     sensitive, the rule is stated, and protection counts with readers who use both.
 

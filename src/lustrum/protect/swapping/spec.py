@@ -47,22 +47,15 @@ def _rates(value: Any) -> Any:
 class RecordSwapping(RecordMethodSpec):
     """Households trade places with others like them.
 
-    ``geography`` names the variables that are traded, the one with the finest areas first. ``rate`` is the
-    share of all households that move, both partners counted; ``rates`` sets it for some areas (0 leaves an area
-    alone). Partners live in different areas, agree in all ``control`` variables and in one of the ``similar``
-    profiles, which are tried in order; with ``same_size`` their members agree one by one. ``within`` is a level
-    of the geography whose areas nobody leaves. Households with a member who has one of the ``no_swap`` codes of
-    ``no_swap_variable`` stay. ``household`` is an identifier; without one ("" in a policy file) each record
-    moves on its own.
+    ``rate`` counts both partners, and 0 in ``rates`` leaves an area alone. Partners live in different areas.
+    Households with a member who has one of the ``no_swap`` codes stay. Without a ``household`` ("" in a policy
+    file) each record moves on its own.
 
     With ``target = "risk"`` those at risk move first: households with a member whose combination of some
     ``risk_on`` variables fewer than ``k`` people of the place share, counted by ``weight`` in a sample.
     The check runs level by level, from the coarsest of ``levels`` down to the finest areas. A household
     that is unsafe at a level moves to another area of that level and, if it finds a partner, within its
     area of the level above. The rarest come first, and the rest of the rate is made up at random.
-    ``all_unsafe`` moves them all, even beyond the rate.
-
-    ``values`` is how many values the channel of a release tells apart.
 
     >>> RecordSwapping(control=("household_size",), similar=(("age", "sex"), ("age",))).kept_variables
     ('age', 'household_size')

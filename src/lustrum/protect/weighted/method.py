@@ -38,12 +38,7 @@ Progress = Callable[[str, float], None]
 
 @dataclass(frozen=True)
 class ProtectedSurvey(DeclaredSpec):
-    """Protected respondents with shared weights, shared values of measures and drawn designs.
-
-    ``classes`` are the variables that divide the weight classes, the most important first; by default all
-    variables.
-    ``measure_classes`` are the same for values of measures.
-    """
+    """Protected respondents with shared weights, shared values of measures and drawn designs."""
 
     name: ClassVar[str] = "protected-survey"
     group: ClassVar[str] = ""

@@ -42,9 +42,7 @@ DEFAULT_MARGIN = 10
 class Threshold(RuleSpec):
     """Sensitive if fewer than ``minimum`` contribute.
 
-    ``empty`` says whether a cell to which nobody contributes is sensitive too: that nobody is there
-    can be a secret of those who are elsewhere. ``zeros`` says whether somebody who contributes a
-    value of 0 counts as a contributor.
+    That nobody contributes to a cell (``empty``) can be a secret of those who are elsewhere.
 
     >>> found = Threshold(3).judge(Table.from_counts([0, 1, 2, 3]))
     >>> found.mask.tolist(), found.upper.tolist(), found.lower.tolist()

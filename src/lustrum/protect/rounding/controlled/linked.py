@@ -8,7 +8,6 @@ base as possible; zeros stay zeros, and no cell becomes negative.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -147,14 +146,12 @@ def round_published(
     incumbent: npt.ArrayLike | None = None,
     rng: np.random.Generator | None = None,
     solver: Solver | None = None,
-    stop: Callable[[], bool] | None = None,
 ) -> Rounded:
     """The nearest controlled rounding of published cells under ``relations @ published == 0``.
 
     The ``distance`` is the sum of absolute errors, or of their squares. An ``incumbent`` is any
     rounding that keeps the relations; it is returned if this many ``steps`` of the solver find nothing
-    better. Of many that are equally near ``rng`` chooses. ``stop`` is called regularly; a search that it stops
-    returns nothing.
+    better. Of many that are equally near ``rng`` chooses.
 
     >>> sums = sparse.csr_array([[1, 1, 1, -1]])
     >>> round_published([1, 1, 2, 4], sums, 3).published.tolist()
@@ -164,7 +161,7 @@ def round_published(
     matrix = sparse.csr_array(relations.matrix if isinstance(relations, Relations) else relations)
     true = _checked(values, matrix)
     luck = np.random.default_rng(1) if rng is None else rng
-    search = _Stages(true, matrix, base, distance, solver or Highs(), steps, stop, luck)
+    search = _Stages(true, matrix, base, distance, solver or Highs(), steps, luck)
     if incumbent is not None:
         given = np.asarray(incumbent, dtype=np.int64).ravel()
         if given.size != true.size or not search.allowed(given):
@@ -190,11 +187,9 @@ def round_system(
     how: How = "auto",
     scope: Scope = "all",
     goal: int | None = None,
-    sweeps: int = 100,
     inner_weight: float = 0.0,
     distance: Distance = "absolute",
     steps: int | None = 1000,
-    stop: Callable[[], bool] | None = None,
 ) -> Rounded:
     """Round all published cells of linked tables from the counts of their inner cells.
 
@@ -214,7 +209,7 @@ def round_system(
         rng=rng,
         scope=scope,
         goal=goal,
-        sweeps=sweeps,
+        sweeps=100,
         inner_weight=inner_weight,
     )
     true = sums_of(np.asarray(inner, dtype=np.int64).ravel(), tables)
@@ -241,7 +236,6 @@ def round_system(
         steps=steps,
         incumbent=inner_rounding.published,
         rng=rng,
-        stop=stop,
     )
 
 
@@ -256,13 +250,12 @@ class _Stages:
         distance: Distance,
         solver: Solver,
         steps: int | None,
-        stop: Callable[[], bool] | None,
         luck: np.random.Generator,
     ) -> None:
         self.true, self.matrix, self.base = true, matrix, base
         self.distance, self.solver = distance, solver
         self.left, self.luck = steps, luck
-        self.stop = stop or stop_asked()
+        self.stop = stop_asked()
         self.best: Ints | None = None
 
     def allowed(self, shown: Ints) -> bool:

@@ -74,11 +74,9 @@ _NAME = "Controlled rounding"
 class ControlledRounding(MethodSpec):
     """Additive rounding to a base.
 
-    ``unbiased`` draws a table that is right on average instead of the nearest one, for tables that are
-    networks. ``small_only`` rounds nothing but inner counts below the base, to 0 or to the base, and keeps
-    sums close. The nearest table is that of least ``distance``: absolute (``l1``) or squared (``l2``).
-    A search that is cut after this many ``steps`` returns the best it has found; steps are
-    counted, so that it is the same however busy a machine is.
+    ``unbiased`` is for tables that are networks. ``small_only`` rounds to 0 or to the base and keeps sums
+    close. A search that is cut returns the best it has found; ``steps`` are counted, so that it is the same
+    however busy a machine is.
 
     >>> table = Table.from_counts([[1, 5], [7, 0]])
     >>> ControlledRounding(base=3).apply(table, rng=np.random.default_rng(1)).published.tolist()

@@ -13,11 +13,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from lustrum.model.arrays import Floats, Ints, Mask
+from lustrum.model.arrays import Array, Floats, Ints, Mask
 from lustrum.numeric.compiled import compiled
 from lustrum.protect.suppression.problem import AxisSums, SuppressionProblem
 
@@ -350,24 +349,24 @@ def _from_lengths(lengths: list[int]) -> Ints:
 @compiled
 def best_box(  # pragma: no cover
     cell: int,
-    coords: Any,
-    strides: Any,
+    coords: Array,
+    strides: Array,
     amount_up: float,
     amount_down: float,
-    cost: Any,
-    count: Any,
-    up: Any,
-    down: Any,
-    axis_first: Any,
-    move_first: Any,
-    entry_first: Any,
-    entry_place: Any,
-    entry_sign: Any,
+    cost: Array,
+    count: Array,
+    up: Array,
+    down: Array,
+    axis_first: Array,
+    move_first: Array,
+    entry_first: Array,
+    entry_place: Array,
+    entry_sign: Array,
     most: int,
-    cells: Any,
-    signs: Any,
-    best_cells: Any,
-    best_signs: Any,
+    cells: Array,
+    signs: Array,
+    best_cells: Array,
+    best_signs: Array,
 ) -> int:
     """The cheapest product of moves along the axes that can carry both amounts; gives its size, or 0.
 

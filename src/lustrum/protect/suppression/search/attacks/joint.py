@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from lustrum.model.arrays import Floats, Ints, Mask, Sparse
+from lustrum.model.arrays import Array, Floats, Ints, Mask, Sparse
 from lustrum.numeric.compiled import compiled_if_large
 from lustrum.numeric.solve.deviations import DeviationProgram
 from lustrum.numeric.solve.products import cleared, power_of_two
@@ -384,7 +384,7 @@ def _stretches(known: AttackerView, rows: Floats) -> tuple[Floats, Floats]:
 
 
 @compiled_if_large
-def _factors(row: Any, up: Any, down: Any) -> Any:  # pragma: no cover
+def _factors(row: Array, up: Array, down: Array) -> Any:  # pragma: no cover
     ahead = back = _LONGEST
     for cell in range(row.size):
         move = row[cell]
@@ -399,7 +399,7 @@ def _factors(row: Any, up: Any, down: Any) -> Any:  # pragma: no cover
 
 @compiled_if_large
 def _furthest(
-    rows: Any, up: Any, down: Any, targets: Any, high: Any, low: Any
+    rows: Array, up: Array, down: Array, targets: Array, high: Array, low: Array
 ) -> None:  # pragma: no cover
     for i in range(rows.shape[0]):
         ahead, back = _factors(rows[i], up, down)

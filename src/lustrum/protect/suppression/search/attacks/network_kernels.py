@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from lustrum.model.arrays import Array
 from lustrum.numeric.compiled import compiled, compiled_if_large
 from lustrum.numeric.solve.network_kernels import push, reachable
 
@@ -21,7 +22,7 @@ UNIT = 2**30
 
 @compiled_if_large
 def _open_slots(
-    cell: int, level: float, x: Any, up: Any, down: Any, arcs: Any, room: Any
+    cell: int, level: float, x: Array, up: Array, down: Array, arcs: Array, room: Array
 ) -> None:  # pragma: no cover
     """Room of every slot for an attack on one cell, in units of its level; the cell itself is closed."""
     for k in range(arcs.size):
@@ -39,19 +40,19 @@ def _open_slots(
 
 @compiled_if_large
 def flows_back(
-    cells: Any,
-    signs: Any,
-    levels: Any,
-    x: Any,
-    up: Any,
-    down: Any,
-    tail: Any,
-    head: Any,
-    indptr: Any,
-    to: Any,
-    mate: Any,
-    arcs: Any,
-    witness: Any,
+    cells: Array,
+    signs: Array,
+    levels: Array,
+    x: Array,
+    up: Array,
+    down: Array,
+    tail: Array,
+    head: Array,
+    indptr: Array,
+    to: Array,
+    mate: Array,
+    arcs: Array,
+    witness: Array,
 ) -> Any:  # pragma: no cover
     """How much of its level each cell can move, in units; ``witness`` takes the cells that moved."""
     out = np.zeros(cells.size, np.int64)
@@ -83,18 +84,18 @@ def flows_back(
 
 @compiled_if_large
 def separating_sides(
-    cells: Any,
-    signs: Any,
-    levels: Any,
-    x: Any,
-    up: Any,
-    down: Any,
-    tail: Any,
-    head: Any,
-    indptr: Any,
-    to: Any,
-    mate: Any,
-    arcs: Any,
+    cells: Array,
+    signs: Array,
+    levels: Array,
+    x: Array,
+    up: Array,
+    down: Array,
+    tail: Array,
+    head: Array,
+    indptr: Array,
+    to: Array,
+    mate: Array,
+    arcs: Array,
     nested: int,
     tolerance: int,
 ) -> Any:  # pragma: no cover
@@ -171,17 +172,17 @@ def cheapest_return(
     cell: int,
     sign: int,
     level: float,
-    cost: Any,
-    allowed: Any,
-    up: Any,
-    down: Any,
-    tail: Any,
-    head: Any,
-    indptr: Any,
-    to: Any,
-    mate: Any,
-    arcs: Any,
-    used: Any,
+    cost: Array,
+    allowed: Array,
+    up: Array,
+    down: Array,
+    tail: Array,
+    head: Array,
+    indptr: Array,
+    to: Array,
+    mate: Array,
+    arcs: Array,
+    used: Array,
 ) -> bool:  # pragma: no cover
     """Send the level of a cell back along cheapest paths; ``used`` takes the cells. False where it fails.
 
@@ -256,7 +257,7 @@ def cheapest_return(
 
 
 @compiled
-def _root(parent: Any, node: int) -> int:  # pragma: no cover
+def _root(parent: Array, node: int) -> int:  # pragma: no cover
     while parent[node] != node:
         parent[node] = parent[parent[node]]
         node = parent[node]
@@ -264,7 +265,9 @@ def _root(parent: Any, node: int) -> int:  # pragma: no cover
 
 
 @compiled
-def forests(tail: Any, head: Any, order: Any, nodes: int, most: int) -> Any:  # pragma: no cover
+def forests(
+    tail: Array, head: Array, order: Array, nodes: int, most: int
+) -> Any:  # pragma: no cover
     """Put arcs in order into the first of ``most`` forests in which they close no cycle; gives its number.
 
     An arc that closes a cycle in all of them gets ``most``.

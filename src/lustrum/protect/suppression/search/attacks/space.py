@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from lustrum.audit.knowledge.reduce import echelon
-from lustrum.model.arrays import Floats, Ints, Mask, Sparse
+from lustrum.model.arrays import Array, Floats, Ints, Mask, Sparse
 from lustrum.numeric.arithmetic import normal_draws
 from lustrum.numeric.compiled import compiled
 from lustrum.numeric.solve.products import dot, inner_product, snapped
@@ -228,7 +228,7 @@ def _eliminated(rows: Sparse) -> tuple[Ints, Mask, Ints, bool]:
 
 
 @compiled
-def _products(basis: Any, row: Any) -> Any:  # pragma: no cover
+def _products(basis: Array, row: Any) -> Any:  # pragma: no cover
     out = np.empty(basis.shape[0])
     for k in range(out.size):
         out[k] = inner_product(basis[k], row)
@@ -236,7 +236,7 @@ def _products(basis: Any, row: Any) -> Any:  # pragma: no cover
 
 
 @compiled
-def _orthonormal(basis: Any) -> None:  # pragma: no cover
+def _orthonormal(basis: Array) -> None:  # pragma: no cover
     """Make independent rows orthonormal in place (Gram and Schmidt, twice, which is enough)."""
     for row in range(basis.shape[0]):
         vector = basis[row]
@@ -251,7 +251,7 @@ def _orthonormal(basis: Any) -> None:  # pragma: no cover
 
 
 @compiled
-def _turned_away(basis: Any, cells: Any) -> Any:  # pragma: no cover
+def _turned_away(basis: Array, cells: Array) -> Any:  # pragma: no cover
     """A basis of what does not move some cells, by reflections that make the first rows alone move them."""
     dimension, width, gone = basis.shape[0], basis.shape[1], cells.size
     part = np.empty((dimension, gone))
@@ -281,7 +281,7 @@ def _turned_away(basis: Any, cells: Any) -> Any:  # pragma: no cover
 
 
 @compiled
-def _mirrored(part: Any, mirror: Any, factor: float, first: int) -> None:  # pragma: no cover
+def _mirrored(part: Array, mirror: Array, factor: float, first: int) -> None:  # pragma: no cover
     seen = np.zeros(part.shape[1])
     for row in range(first, mirror.size):
         times = mirror[row]
@@ -296,7 +296,7 @@ def _mirrored(part: Any, mirror: Any, factor: float, first: int) -> None:  # pra
 
 
 @compiled
-def _product(column: Any, basis: Any) -> Any:  # pragma: no cover
+def _product(column: Array, basis: Array) -> Any:  # pragma: no cover
     out = np.zeros(basis.shape[1])
     for row in range(column.size):
         times = column[row]
@@ -307,7 +307,7 @@ def _product(column: Any, basis: Any) -> Any:  # pragma: no cover
 
 
 @compiled
-def _reflect(basis: Any, mirror: Any, seen: Any, factor: float) -> None:  # pragma: no cover
+def _reflect(basis: Array, mirror: Array, seen: Array, factor: float) -> None:  # pragma: no cover
     for row in range(mirror.size - 1):
         times = factor * mirror[row]
         if times != 0.0:
