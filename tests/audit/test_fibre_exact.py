@@ -14,7 +14,7 @@ from scipy import stats
 from audit.fibres import QUICK, fitting
 from lustrum.audit import ContradictionError, Knowledge, PublishedTable, from_margins, from_tables
 from lustrum.audit.fibre import FibreMargins, count_tables, distribution, enumerate_fibre, unimodal
-from lustrum.audit.fibre.distribution import Unimodal
+from lustrum.audit.fibre.distributions import Unimodal
 from lustrum.audit.fibre.enumerate import tally
 from lustrum.audit.fibre.system import FibreSystem
 from lustrum.audit.fibre.two_way import TwoWay

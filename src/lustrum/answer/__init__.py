@@ -1,16 +1,5 @@
 """From a question to an answer or a refusal, in five steps, on protected numbers alone."""
 
-from lustrum.answer.pipeline import STEPS, answer
-from lustrum.answer.question_state import QuestionState
-from lustrum.answer.snapshot import Precheck, Snapshot, precheck
-from lustrum.answer.table_service import TableService
+import lazy_loader
 
-__all__ = [
-    "STEPS",
-    "Precheck",
-    "QuestionState",
-    "Snapshot",
-    "TableService",
-    "answer",
-    "precheck",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

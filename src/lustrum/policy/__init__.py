@@ -1,18 +1,5 @@
 """What an agency decides: rules, risk, method and audit."""
 
-from lustrum.policy.parts import Audit, Before, Fallback, Ledger, PolicyMethod, Risk, Rules
-from lustrum.policy.policy import Policy
-from lustrum.policy.read import check_names, read_policy
+import lazy_loader
 
-__all__ = [
-    "Audit",
-    "Before",
-    "Fallback",
-    "Ledger",
-    "Policy",
-    "PolicyMethod",
-    "Risk",
-    "Rules",
-    "check_names",
-    "read_policy",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

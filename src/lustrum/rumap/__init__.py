@@ -21,38 +21,12 @@ from lustrum.rumap.series import Question, SeriesMap, series, series_map
 from lustrum.rumap.sweep import Cache
 
 __all__ = [
-    "BeforeCounting",
-    "Cache",
-    "Cases",
-    "Choice",
-    "Draw",
-    "HypercubeTables",
-    "HypercubeView",
-    "Measures",
-    "Point",
-    "Question",
-    "RUMap",
-    "RecordTables",
-    "ReleaseComparison",
-    "SeriesMap",
-    "Space",
-    "Span",
-    "Tables",
-    "best",
-    "compare",
-    "decide",
-    "default_methods",
-    "dominated_area",
-    "find_frontier",
-    "frontier",
-    "grid",
-    "growing_map",
-    "rumap",
-    "series",
-    "series_map",
-    "space",
-    "sweep_of",
-]
+    "BeforeCounting", "Cache", "Cases", "Choice", "Draw", "HypercubeTables", "HypercubeView",
+    "Measures", "Point", "Question", "RUMap", "RecordTables", "ReleaseComparison", "SeriesMap",
+    "Space", "Span", "Tables", "best", "compare", "decide", "default_methods", "dominated_area",
+    "find_frontier", "frontier", "grid", "growing_map", "rumap", "series", "series_map",
+    "space", "sweep_of",
+]  # fmt: skip
 
 
 class _Room(ModuleType):

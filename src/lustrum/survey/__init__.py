@@ -1,26 +1,5 @@
 """Estimates from weighted samples, with standard errors that follow from the design."""
 
-from lustrum.survey.design import (
-    Design,
-    Estimates,
-    Reliability,
-    ReplicateWeights,
-    balanced_half_samples,
-    bootstrap,
-    jackknife,
-)
-from lustrum.survey.linearised import Sums, estimate_quotients, estimate_ratios, estimate_totals
+import lazy_loader
 
-__all__ = [
-    "Design",
-    "Estimates",
-    "Reliability",
-    "ReplicateWeights",
-    "Sums",
-    "balanced_half_samples",
-    "bootstrap",
-    "estimate_quotients",
-    "estimate_ratios",
-    "estimate_totals",
-    "jackknife",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -12,7 +12,9 @@ from lustrum.tabulate.hypercube import (
     cells_of,
     records_of,
 )
-from lustrum.tabulate.ingest import (
+from lustrum.tabulate.keys import Secret
+from lustrum.tabulate.parquet import ParquetFiles
+from lustrum.tabulate.sources import (
     FileSource,
     FrameSource,
     QuerySource,
@@ -20,30 +22,11 @@ from lustrum.tabulate.ingest import (
     ingest,
     read_description,
 )
-from lustrum.tabulate.keys import Secret
-from lustrum.tabulate.parquet import ParquetFiles
 from lustrum.tabulate.store import EmbeddedEngine, Store
 
 __all__ = [
-    "Cube",
-    "EmbeddedEngine",
-    "Engine",
-    "FileSource",
-    "FrameEngine",
-    "FrameSource",
-    "HypercubeEngine",
-    "KernelEngine",
-    "ParquetFiles",
-    "QuerySource",
-    "RecordsEngine",
-    "Secret",
-    "Source",
-    "Store",
-    "aggregate",
-    "cells_of",
-    "draft_description",
-    "finest_cells",
-    "ingest",
-    "read_description",
-    "records_of",
-]
+    "Cube", "EmbeddedEngine", "Engine", "FileSource", "FrameEngine", "FrameSource",
+    "HypercubeEngine", "KernelEngine", "ParquetFiles", "QuerySource", "RecordsEngine", "Secret",
+    "Source", "Store", "aggregate", "cells_of", "draft_description", "finest_cells", "ingest",
+    "read_description", "records_of",
+]  # fmt: skip

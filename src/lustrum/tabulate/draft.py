@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from lustrum.model import IngestError
 from lustrum.model.errors import choices as choices_of
 from lustrum.model.variable import RESERVED
-from lustrum.tabulate.ingest import FileSource
+from lustrum.tabulate.sources import FileSource
 
 VARIABLE, MEASURE, WEIGHT, IDENTITY, LEFT_OUT = (
     "variable",

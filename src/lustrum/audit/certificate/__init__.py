@@ -5,13 +5,6 @@ from lustrum.audit.certificate.make import certify
 from lustrum.audit.certificate.verify import ProvenCell, Report, verify, verify_file
 
 __all__ = [
-    "Certificate",
-    "Claim",
-    "End",
-    "ProvenCell",
-    "Report",
-    "certify",
-    "knowledge_digest",
-    "verify",
-    "verify_file",
-]
+    "Certificate", "Claim", "End", "ProvenCell", "Report", "certify", "knowledge_digest",
+    "verify", "verify_file",
+]  # fmt: skip

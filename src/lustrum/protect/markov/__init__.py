@@ -1,17 +1,5 @@
 """Markov perturbation: people move within squares; margins and means are kept (Duncan and Fienberg 1999)."""
 
-from lustrum.protect.markov.spec import (
-    MarkovPerturbation,
-    Moves,
-    StationarySquare,
-    perturb_boxes,
-    simulated_channel,
-)
+import lazy_loader
 
-__all__ = [
-    "MarkovPerturbation",
-    "Moves",
-    "StationarySquare",
-    "perturb_boxes",
-    "simulated_channel",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

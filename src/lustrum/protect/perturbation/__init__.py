@@ -7,23 +7,6 @@
 - :func:`calibrated` makes a matrix keep the distribution of counts.
 """
 
-from lustrum.protect.perturbation.design import PerturbationDesign
-from lustrum.protect.perturbation.differencing import (
-    DifferencingReport,
-    RevealingPattern,
-    differencing_risk,
-)
-from lustrum.protect.perturbation.invariant import calibrated
-from lustrum.protect.perturbation.lookup import perturb_by_words
-from lustrum.protect.perturbation.spec import PRESETS, StochasticPerturbation
+import lazy_loader
 
-__all__ = [
-    "PRESETS",
-    "DifferencingReport",
-    "PerturbationDesign",
-    "RevealingPattern",
-    "StochasticPerturbation",
-    "calibrated",
-    "differencing_risk",
-    "perturb_by_words",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

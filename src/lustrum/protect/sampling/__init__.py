@@ -1,23 +1,5 @@
 """Sampling: only some people are counted, and everybody knows how they were drawn."""
 
-from lustrum.protect.sampling.channels import BinomialThinning, HypergeometricChannel
-from lustrum.protect.sampling.designs import (
-    PoissonSampling,
-    SimpleSampling,
-    StratifiedSampling,
-    allocate,
-    proportional_to_size,
-)
-from lustrum.protect.sampling.estimates import PopulationEstimates, horvitz_thompson
+import lazy_loader
 
-__all__ = [
-    "BinomialThinning",
-    "HypergeometricChannel",
-    "PoissonSampling",
-    "PopulationEstimates",
-    "SimpleSampling",
-    "StratifiedSampling",
-    "allocate",
-    "horvitz_thompson",
-    "proportional_to_size",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

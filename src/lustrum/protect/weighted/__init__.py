@@ -1,19 +1,5 @@
 """Protected surveys: protected respondents with shared weights and a shared design."""
 
-from lustrum.protect.weighted.classes import weight_classes
-from lustrum.protect.weighted.method import ProtectedSurvey
-from lustrum.protect.weighted.respondents import (
-    ProtectedRespondents,
-    RespondentMoments,
-    RespondentSums,
-    SurveyRecords,
-)
+import lazy_loader
 
-__all__ = [
-    "ProtectedRespondents",
-    "ProtectedSurvey",
-    "RespondentMoments",
-    "RespondentSums",
-    "SurveyRecords",
-    "weight_classes",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

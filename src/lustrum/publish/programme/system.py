@@ -40,8 +40,8 @@ from lustrum.publish.waivers import read_waivers
 from lustrum.sensitivity import Background
 from lustrum.tabulate import EmbeddedEngine, Store
 from lustrum.tabulate.frame import FrameEngine
-from lustrum.tabulate.ingest import FileSource, read_description
 from lustrum.tabulate.keys import Secret
+from lustrum.tabulate.sources import FileSource, read_description
 
 MOST_CELLS = 2_000_000
 """Cells of a system, those that no table shows included; beyond, a set must be split."""

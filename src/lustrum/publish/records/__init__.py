@@ -5,16 +5,6 @@ it in a process of its own, see :mod:`lustrum.answer.separate_process`; the comm
 notebooks use :func:`lustrum.local.local_service`.
 """
 
-from lustrum.publish.records.local import LocalRecordsService
-from lustrum.publish.records.protected_input import ProtectedInput, prepared
-from lustrum.publish.records.views import EngineNumbers, TrueFigures, counted_views, true_figures
+import lazy_loader
 
-__all__ = [
-    "EngineNumbers",
-    "LocalRecordsService",
-    "ProtectedInput",
-    "TrueFigures",
-    "counted_views",
-    "prepared",
-    "true_figures",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

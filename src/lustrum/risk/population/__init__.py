@@ -1,21 +1,5 @@
 """Models of a population that is seen through a sample only."""
 
-from lustrum.numeric.loglinear import LogLinearFit
-from lustrum.risk.population.loglinear import LogLinear
-from lustrum.risk.population.model import (
-    KnownPopulation,
-    KnownProbabilities,
-    PopulationModel,
-    simple_random_samples,
-)
-from lustrum.risk.population.polya import PolyaUrn
+import lazy_loader
 
-__all__ = [
-    "KnownPopulation",
-    "KnownProbabilities",
-    "LogLinear",
-    "LogLinearFit",
-    "PolyaUrn",
-    "PopulationModel",
-    "simple_random_samples",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -17,8 +17,8 @@ from lustrum.model import InputError, Release, Table
 from lustrum.model.arrays import Floats
 from lustrum.model.errors import choices
 from lustrum.model.parameters import parameter
-from lustrum.utility.compare import Better, UtilitySpec, as_pair, compare
 from lustrum.utility.impute import Impute, axis_position, suppressed_cells
+from lustrum.utility.measure import Better, UtilitySpec, as_pair, compare
 
 
 @dataclass(frozen=True)

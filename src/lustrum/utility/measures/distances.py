@@ -12,8 +12,8 @@ from lustrum.model import InputError, Release, Table
 from lustrum.model.arrays import Floats, Ints
 from lustrum.model.parameters import parameter
 from lustrum.numeric.arithmetic import log
-from lustrum.utility.compare import Better, CellMeasure, UtilitySpec, as_pair, compare
 from lustrum.utility.impute import Impute, suppressed_cells
+from lustrum.utility.measure import Better, CellMeasure, UtilitySpec, as_pair, compare
 
 
 def average_distance(original: npt.ArrayLike, published: npt.ArrayLike) -> float:

@@ -17,8 +17,8 @@ from lustrum.model import InputError, Release, Table
 from lustrum.model.arrays import Floats
 from lustrum.model.release import check_release
 from lustrum.model.table import check_table
-from lustrum.utility.compare import Better, UtilitySpec, as_pair, compare
 from lustrum.utility.impute import Impute, inner_grid, margin_grid, suppressed_cells
+from lustrum.utility.measure import Better, UtilitySpec, as_pair, compare
 
 
 @dataclass(frozen=True)

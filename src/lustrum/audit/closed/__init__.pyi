@@ -1,0 +1,17 @@
+from .choose import ClosedForm as ClosedForm
+from .choose import FormulaChoice as FormulaChoice
+from .choose import applicable as applicable
+from .choose import closed_bounds as closed_bounds
+from .choose import knowledge_bounds as knowledge_bounds
+from .choose import margins_of as margins_of
+from .choose import reducible as reducible
+from .formulas import decomposable as decomposable
+from .formulas import dichotomous as dichotomous
+from .formulas import is_decomposable as is_decomposable
+from .formulas import is_dichotomous as is_dichotomous
+from .formulas import project as project
+from .graphs import CliqueStep as CliqueStep
+from .graphs import IrreduciblePart as IrreduciblePart
+from .graphs import parts as parts
+from .graphs import perfect_sequence as perfect_sequence
+from .margins import Margins as Margins

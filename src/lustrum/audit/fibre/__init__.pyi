@@ -1,0 +1,11 @@
+from .distributions import CellDistributions as CellDistributions
+from .distributions import Unimodal as Unimodal
+from .distributions import distribution as distribution
+from .distributions import effective_size as effective_size
+from .distributions import split_rhat as split_rhat
+from .distributions import unimodal as unimodal
+from .enumerate import Fibre as Fibre
+from .enumerate import enumerate_fibre as enumerate_fibre
+from .margins import FibreMargins as FibreMargins
+from .sampler import sample_fibre as sample_fibre
+from .two_way import count_tables as count_tables

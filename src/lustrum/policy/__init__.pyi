@@ -1,0 +1,10 @@
+from .parts import Audit as Audit
+from .parts import Before as Before
+from .parts import Fallback as Fallback
+from .parts import Ledger as Ledger
+from .parts import PolicyMethod as PolicyMethod
+from .parts import Risk as Risk
+from .parts import Rules as Rules
+from .policy import Policy as Policy
+from .read import check_names as check_names
+from .read import read_policy as read_policy

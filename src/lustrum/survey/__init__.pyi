@@ -1,0 +1,11 @@
+from .design import Design as Design
+from .design import Estimates as Estimates
+from .design import Reliability as Reliability
+from .design import ReplicateWeights as ReplicateWeights
+from .design import balanced_half_samples as balanced_half_samples
+from .design import bootstrap as bootstrap
+from .design import jackknife as jackknife
+from .linearised import Sums as Sums
+from .linearised import estimate_quotients as estimate_quotients
+from .linearised import estimate_ratios as estimate_ratios
+from .linearised import estimate_totals as estimate_totals

@@ -1,0 +1,13 @@
+from .conformance import EngineCheck as EngineCheck
+from .conformance import check_engine as check_engine
+from .connected import ConnectedEngine as ConnectedEngine
+from .connected import connect as connect
+from .connected import connected_names as connected_names
+from .connected import open_connected as open_connected
+from .connected import write_keys as write_keys
+from .connection import BACKENDS as BACKENDS
+from .connection import Connection as Connection
+from .connection import Database as Database
+from .connection import read_connection as read_connection
+from .engine import IbisEngine as IbisEngine
+from .keys import make_keys as make_keys
