@@ -30,8 +30,7 @@ class BoundNetwork:
     """A piece as a network: arcs from ``tail`` to ``head`` with bounds, nodes that ``need`` some inflow.
 
     The first arcs are the cells of the piece; further ones take up the slack of facts that are ranges.
-    Node i is the equation ``facts[i]``, times ``turned[i]``; the last node is the
-    outside, for cells that occur in one equation only.
+    Nodes are equations; the last one is the outside, for cells that occur in one equation only.
     """
 
     tail: Ints
@@ -39,8 +38,6 @@ class BoundNetwork:
     low: Ints
     high: Ints
     need: Ints
-    facts: Indices
-    turned: Ints
 
     @classmethod
     def of(cls, piece: Piece) -> BoundNetwork | None:
@@ -82,15 +79,7 @@ class BoundNetwork:
             low=np.concatenate([piece.low, ends[0][ranges]]),
             high=np.concatenate([piece.high, ends[1][ranges]]),
             need=np.append(need, -need.sum()),
-            facts=facts,
-            turned=turned,
         )
-
-    def multipliers(self, cut: Mask) -> dict[int, int]:
-        """The multipliers of facts with which weak duality proves the bound of a cut."""
-        side, sign = (~cut, 1) if cut[-1] else (cut, -1)
-        nodes = np.flatnonzero(side[:-1])
-        return {int(self.facts[i]): sign * int(self.turned[i]) for i in nodes}
 
     def _implies(self, rows: Sparse) -> bool:
         """Whether equations follow from those of the nodes: each is a difference of potentials."""
@@ -155,18 +144,6 @@ class Flows:
         ends = (self.low, self.high, self.least, self.most)
         asked = np.asarray(questions, dtype=np.int64)
         return int(settle(asked, *graph, self.room, self.flow, *ends, self._work))
-
-    def cut(self, cell: int, *, upper: bool) -> Mask:
-        """The nodes whose equations prove the bound that the flow has reached, the outside last.
-
-        The sum of their equations holds the cell itself and arcs that are all at their bounds.
-        """
-        from lustrum.numeric.solve.network_kernels import reachable
-
-        room = self.room.copy()
-        room[self.slot[cell]] = room[self.mate[self.slot[cell]]] = 0
-        source = self.head[cell] if upper else self.tail[cell]
-        return np.asarray(reachable(int(source), self.indptr, self.to, room)[:-2])
 
     def _push(self, source: int, sink: int, limit: int) -> int:
         from lustrum.numeric.solve.network_kernels import push
