@@ -176,14 +176,9 @@ class Dataset:
     @classmethod
     def _from_mapping(cls, description: Mapping[str, Any]) -> Dataset:
         known = {
-            "dataset",
-            "variables",
-            "measures",
-            "weights",
-            "structural_zeros",
-            "translations",
+            "dataset", "variables", "measures", "weights", "structural_zeros", "translations",
             "maps",
-        }
+        }  # fmt: skip
         for key in description:
             if key not in known:
                 raise DescriptionError(f"Unknown table {key!r}; {choices(key, sorted(known))}.")
@@ -243,27 +238,12 @@ def not_collecting() -> Iterator[None]:
 
 
 _MEASURE_KEYS = (
-    "name",
-    "label",
-    "unit",
-    "decimals",
-    "holding",
-    "missing",
-    "parts",
-    "earlier",
-)
+    "name", "label", "unit", "decimals", "holding", "missing", "parts", "earlier",
+)  # fmt: skip
 _HEAD_KEYS = (
-    "name",
-    "title",
-    "unit",
-    "units",
-    "description",
-    "record_id",
-    "population",
-    "blocks",
-    "identifiers",
-    "language",
-)
+    "name", "title", "unit", "units", "description", "record_id", "population", "blocks",
+    "identifiers", "language",
+)  # fmt: skip
 
 
 def _variable(raw: Mapping[str, Any]) -> Variable:

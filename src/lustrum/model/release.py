@@ -18,16 +18,8 @@ from lustrum.model.table import Framed, TableAxis, _kept, frames, inner_cells
 
 _OPEN = 2**62  # an end that nothing bounds
 ARRAYS = (
-    "published",
-    "status",
-    "low",
-    "high",
-    "structural",
-    "undefined",
-    "errors",
-    "grades",
-    "margins",
-)
+    "published", "status", "low", "high", "structural", "undefined", "errors", "grades", "margins",
+)  # fmt: skip
 """What a release has for every cell, or not at all."""
 
 

@@ -17,12 +17,8 @@ from lustrum.model.variable import RESERVED
 from lustrum.tabulate.sources import FileSource
 
 VARIABLE, MEASURE, WEIGHT, IDENTITY, LEFT_OUT = (
-    "variable",
-    "measure",
-    "weight",
-    "identity",
-    "left out",
-)
+    "variable", "measure", "weight", "identity", "left out",
+)  # fmt: skip
 """The roles that a column can have."""
 
 MOST_CODES = 1000

@@ -34,16 +34,9 @@ from lustrum.sensitivity import read_rule
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*\Z")
 _HEAD = (
-    "name",
-    "title",
-    "period",
-    "notes",
-    "formats",
-    "plain_status",
-    "publish_rules",
-    "certificate",
+    "name", "title", "period", "notes", "formats", "plain_status", "publish_rules", "certificate",
     "previous",
-)
+)  # fmt: skip
 _DATA = (
     *("dataset", "file", "description", "bundle", "secret"),
     *("waivers", "requests", "beside", "existence"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from lustrum.protect.magnitudes.method import MagnitudeResult
@@ -132,83 +132,51 @@ def sum_section(figures: dict[str, Any] | None, table: Table) -> Iterator[str]:
             for one in figures["measures"]
         ),
     )
-    yield table(
+    yield _counted(
+        table,
         "What attackers can say about the largest contributor of every cell",
-        [
-            "Measure",
-            "Cells",
-            "Sensitive",
-            "Under-protected",
-            "Certain within p percent",
-            "Certain with the direction",
-            "All below (units)",
-            "Close by chance",
-        ],
-        (
-            [
-                one["measure"],
-                *(
-                    f"{one[key]:,}"
-                    for key in (
-                        "cells",
-                        "sensitive",
-                        "unprotected",
-                        "certain",
-                        "certain_with_direction",
-                        "from_units",
-                        "close_by_chance",
-                    )
-                ),
-            ]
-            for one in figures["audits"]
-        ),
+        figures["audits"],
+        {
+            "Cells": "cells",
+            "Sensitive": "sensitive",
+            "Under-protected": "unprotected",
+            "Certain within p percent": "certain",
+            "Certain with the direction": "certain_with_direction",
+            "All below (units)": "from_units",
+            "Close by chance": "close_by_chance",
+        },
     )
-    yield table(
+    yield _counted(
+        table,
         "Contributions of owners with several values: certain to somebody who knows another one",
-        [
-            "Measure",
-            "Contributions",
-            "Any other known",
-            "The period before known",
-            "Another record known",
-            "Of these many units or more",
-            "Certain nevertheless",
-            "Growth certain",
-        ],
-        (
-            [
-                one["measure"],
-                *(
-                    f"{one[key]:,}"
-                    for key in (
-                        "several",
-                        "one_known",
-                        "earlier_known",
-                        "record_known",
-                        "small_units",
-                        "known_large",
-                        "growth",
-                    )
-                ),
-            ]
-            for one in figures["audits"]
-        ),
+        figures["audits"],
+        {
+            "Contributions": "several",
+            "Any other known": "one_known",
+            "The period before known": "earlier_known",
+            "Another record known": "record_known",
+            "Of these many units or more": "small_units",
+            "Certain nevertheless": "known_large",
+            "Growth certain": "growth",
+        },
     )
     if figures["together"]:
-        yield table(
+        yield _counted(
+            table,
             "Contributions that are in this release and in the one before",
-            [
-                "Measure",
-                "Unchanged, same number",
-                "Changed",
-                "Unchanged, another number",
-                "Certain",
-            ],
-            (
-                [
-                    one["measure"],
-                    *(f"{one[key]:,}" for key in ("unchanged", "changed", "other", "certain")),
-                ]
-                for one in figures["together"]
-            ),
+            figures["together"],
+            {
+                "Unchanged, same number": "unchanged",
+                "Changed": "changed",
+                "Unchanged, another number": "other",
+                "Certain": "certain",
+            },
         )
+
+
+def _counted(
+    table: Table, title: str, measures: Sequence[Mapping[str, Any]], columns: Mapping[str, str]
+) -> str:
+    """Counts of every measure, by the headers of their columns."""
+    rows = ([one["measure"], *(f"{one[key]:,}" for key in columns.values())] for one in measures)
+    return table(title, ["Measure", *columns], rows)

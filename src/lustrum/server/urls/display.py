@@ -26,12 +26,7 @@ PLACES = ("rows", "columns", "layers")
 _WORDS = {
     "as": ("table", "chart", "map"),
     "show": (
-        "counts",
-        "row-percent",
-        "column-percent",
-        "whole-percent",
-        "row-rate",
-        "difference",
+        "counts", "row-percent", "column-percent", "whole-percent", "row-rate", "difference",
         "index",
     ),
     "empty": ("show", "hide"),
@@ -43,7 +38,7 @@ _WORDS = {
     "chart": ("fitting", "bars", "stacked", "lines", "pyramid", "heat"),
     "scale": ("fitting", "shared", "own"),
     "classes": ("quantile", "natural"),
-}
+}  # fmt: skip
 """What each parameter may say; the first stands if it is absent."""
 
 PARAMETERS = (*_WORDS, "pivot", "layer", "against", "fold", "sort", "page")

@@ -63,13 +63,7 @@ PASSWORDS = {"databricks": "access_token", "trino": "auth"}
 OPTIONS = {
     **dict.fromkeys(
         (
-            "account",
-            "catalog",
-            "cluster",
-            "location",
-            "role",
-            "schema",
-            "service_name",
+            "account", "catalog", "cluster", "location", "role", "schema", "service_name",
             "warehouse",
         ),
         r"[\w.-]{1,80}",
@@ -81,7 +75,7 @@ OPTIONS = {
     "secure": "true|false",
     "server_hostname": r"[\w.-]{1,120}",
     "use_ssl": "true|false",
-}
+}  # fmt: skip
 """What else a database may need to be named, by Ibis's words, and the form of each value."""
 _HOST = r"(\[[0-9a-fA-F:.]+\]|[\w.-]+)"
 _AT = rf"{_HOST}(:\d+)?"

@@ -26,45 +26,28 @@ _JAVA = rf"(-XX:[+-]?\w+(=\w+)?|-X(ms|mx|ss)\w+|-Dderby\.system\.home={_PATH})"
 SETTINGS: Mapping[str, str] = {
     **dict.fromkeys(
         (
-            "spark.cores.max",
-            "spark.default.parallelism",
-            "spark.driver.cores",
-            "spark.driver.port",
-            "spark.dynamicAllocation.initialExecutors",
-            "spark.dynamicAllocation.maxExecutors",
-            "spark.dynamicAllocation.minExecutors",
-            "spark.executor.cores",
-            "spark.executor.instances",
-            "spark.sql.execution.arrow.maxRecordsPerBatch",
-            "spark.sql.shuffle.partitions",
-            "spark.task.cpus",
-            "spark.task.maxFailures",
+            "spark.cores.max", "spark.default.parallelism", "spark.driver.cores",
+            "spark.driver.port", "spark.dynamicAllocation.initialExecutors",
+            "spark.dynamicAllocation.maxExecutors", "spark.dynamicAllocation.minExecutors",
+            "spark.executor.cores", "spark.executor.instances",
+            "spark.sql.execution.arrow.maxRecordsPerBatch", "spark.sql.shuffle.partitions",
+            "spark.task.cpus", "spark.task.maxFailures",
         ),
         _COUNT,
     ),
     **dict.fromkeys(
         (
-            "spark.authenticate",
-            "spark.dynamicAllocation.enabled",
-            "spark.io.encryption.enabled",
-            "spark.network.crypto.enabled",
-            "spark.speculation",
-            "spark.sql.adaptive.enabled",
-            "spark.sql.codegen.wholeStage",
-            "spark.ui.enabled",
-            "spark.ui.showConsoleProgress",
+            "spark.authenticate", "spark.dynamicAllocation.enabled", "spark.io.encryption.enabled",
+            "spark.network.crypto.enabled", "spark.speculation", "spark.sql.adaptive.enabled",
+            "spark.sql.codegen.wholeStage", "spark.ui.enabled", "spark.ui.showConsoleProgress",
         ),
         _SWITCH,
     ),
     **dict.fromkeys(
         (
-            "spark.driver.maxResultSize",
-            "spark.driver.memory",
-            "spark.driver.memoryOverhead",
-            "spark.executor.memory",
-            "spark.executor.memoryOverhead",
-            "spark.sql.autoBroadcastJoinThreshold",
-            "spark.sql.files.maxPartitionBytes",
+            "spark.driver.maxResultSize", "spark.driver.memory", "spark.driver.memoryOverhead",
+            "spark.executor.memory", "spark.executor.memoryOverhead",
+            "spark.sql.autoBroadcastJoinThreshold", "spark.sql.files.maxPartitionBytes",
         ),
         _SIZE,
     ),
@@ -74,9 +57,7 @@ SETTINGS: Mapping[str, str] = {
     **dict.fromkeys(("spark.pyspark.python", "spark.pyspark.driver.python"), rf"{_PATH}|{_NAME}"),
     **dict.fromkeys(
         (
-            "spark.kubernetes.namespace",
-            "spark.scheduler.pool",
-            "spark.sql.defaultCatalog",
+            "spark.kubernetes.namespace", "spark.scheduler.pool", "spark.sql.defaultCatalog",
             "spark.yarn.queue",
         ),
         _NAME,
@@ -86,7 +67,7 @@ SETTINGS: Mapping[str, str] = {
     ),
     "spark.hadoop.hive.metastore.uris": r"thrift://[\w.-]+:\d+(,thrift://[\w.-]+:\d+)*",
     "spark.sql.catalogImplementation": "hive|in-memory",
-}
+}  # fmt: skip
 """What a connection may set, and the form of each value: none of them can hold a credential."""
 
 HINT = (
