@@ -37,7 +37,7 @@ def inlined(function: F) -> F:
 
 
 @inlined
-def log_factorial(count: int, logs: Any) -> float:  # pragma: no cover
+def log_factorial(count: int, logs: Array) -> float:  # pragma: no cover
     """``log n!``, from a list if it is long enough."""
     return logs[count] if count < logs.size else log_gamma(count + 1.0)
 
@@ -60,7 +60,7 @@ def _unit(state: Any) -> float:  # pragma: no cover
 
 
 @inlined
-def _from_weights(weights: Any, count: int, left: float) -> int:  # pragma: no cover
+def _from_weights(weights: Array, count: int, left: float) -> int:  # pragma: no cover
     """The place in the cumulated weights at which ``left`` falls."""
     for k in range(count - 1):
         left -= weights[k]
@@ -84,7 +84,7 @@ _FACTORIALS = _scaled_factorials(FALLING)
 
 
 @compiled
-def _ratio(p: int, q: int, u: int, v: int, t: int, logs: Any) -> float:  # pragma: no cover
+def _ratio(p: int, q: int, u: int, v: int, t: int, logs: Array) -> float:  # pragma: no cover
     """The ratio of the probabilities of a square after and before a step, or 1 if that is less."""
     gain = log_factorial(p, logs) - log_factorial(p + t, logs)
     gain += log_factorial(q, logs) - log_factorial(q + t, logs)
@@ -103,8 +103,8 @@ def _square_step(  # pragma: no cover
     high: int,
     first: Any,
     level: Any,
-    logs: Any,
-    weights: Any,
+    logs: Array,
+    weights: Array,
 ) -> Any:
     """A step along a square that keeps its hypergeometric conditional distribution.
 
@@ -150,7 +150,7 @@ def run_squares(  # pragma: no cover
     counts: Array,
     offsets: Array,
     hyper: bool,
-    logs: Any,
+    logs: Array,
     state: Array,
     thin: int,
     keep: Array,
@@ -214,7 +214,7 @@ def run_squares(  # pragma: no cover
 
 @inlined
 def _log_line(  # pragma: no cover
-    x: Any, cells: Any, steps: Any, size: int, t: int, counted: Any, logs: Any
+    x: Array, cells: Array, steps: Array, size: int, t: int, counted: Array, logs: Array
 ) -> float:
     total = 0.0
     for k in range(size):
@@ -225,16 +225,16 @@ def _log_line(  # pragma: no cover
 
 @inlined
 def _line_step(  # pragma: no cover
-    x: Any,
-    cells: Any,
-    steps: Any,
+    x: Array,
+    cells: Array,
+    steps: Array,
     size: int,
     low: Any,
     high: Any,
-    counted: Any,
+    counted: Array,
     state: Any,
-    logs: Any,
-    weights: Any,
+    logs: Array,
+    weights: Array,
 ) -> Any:
     """A step along any line from its hypergeometric conditional distribution."""
     here = _log_line(x, cells, steps, size, 0, counted, logs)
@@ -272,13 +272,13 @@ def run_lines(  # pragma: no cover
     x: Array,
     low: Array,
     high: Array,
-    counted: Any,
+    counted: Array,
     indptr: Array,
     cells: Array,
     steps: Array,
     mixed: Any,
     hyper: bool,
-    logs: Any,
+    logs: Array,
     state: Any,
     thin: int,
     keep: Array,
@@ -371,7 +371,7 @@ def walk(  # pragma: no cover
     rest_high: Array,
     left: Array,
     counted: Array,
-    logs: Any,
+    logs: Array,
     reference: float,
     begin: Array,
     sums: Array,
