@@ -120,11 +120,7 @@ def _merged(case: QuestionState, fallback: Fallback) -> QuestionState:
             say("Ask for less detail."),
         )
         fresh = QuestionState(
-            again.query,
-            case.numbers,
-            case.policy,
-            remarks=tuple(merged.values()),
-            trace=case.trace,
+            again.query, case.numbers, case.policy, remarks=tuple(merged.values()), trace=case.trace
         )
         text = say("{variable} is shown at the level {level!r}.", **names)
         last = run_steps(fresh.noted("fallback", "tried", text))

@@ -43,12 +43,7 @@ from lustrum.policy import Policy, check_names, read_policy
 from lustrum.policy.policy import ROLES, Role
 from lustrum.policy.read import is_sealed, line_of
 from lustrum.public.bundle.agreement import difference
-from lustrum.public.bundle.files import (
-    Bundle,
-    bundle_name,
-    other_search,
-    read_bundle,
-)
+from lustrum.public.bundle.files import Bundle, bundle_name, other_search, read_bundle
 from lustrum.public.bundle.numbers import BundleNumbers
 from lustrum.public.numbers import KeyedNumbers, ProtectedNumbers, RecordsService
 from lustrum.public.prepared import PreparedFolder

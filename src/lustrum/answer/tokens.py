@@ -90,12 +90,7 @@ class Tokens:
         return self._read[1]
 
     def add(
-        self,
-        reader: str,
-        role: Role,
-        days: int,
-        group: str = "",
-        datasets: Collection[str] = (),
+        self, reader: str, role: Role, days: int, group: str = "", datasets: Collection[str] = ()
     ) -> str:
         """Make a token, and give what its holder sends; it is kept nowhere."""
         if not 1 <= days <= MOST_DAYS:

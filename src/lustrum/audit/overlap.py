@@ -252,11 +252,7 @@ class Holdings:
         return known
 
     def _pair(
-        self,
-        coarse: PopulationGrid,
-        fine: PopulationGrid,
-        *,
-        beside: PopulationGrid | None = None,
+        self, coarse: PopulationGrid, fine: PopulationGrid, *, beside: PopulationGrid | None = None
     ) -> float:
         """The mean number of small parts that one pair of grids makes certain, at most."""
         if coarse.axes == fine.axes:

@@ -317,9 +317,7 @@ def _acts(root: Path) -> Iterator[HealthFinding]:
     wrong = acts_of(root)[1]
     if wrong:
         yield HealthFinding(
-            "bad",
-            ACTS,
-            f"Line {wrong} is not what was written; bring back the file as it was.",
+            "bad", ACTS, f"Line {wrong} is not what was written; bring back the file as it was."
         )
 
 

@@ -170,12 +170,7 @@ def _bounds(known: Knowledge, cells: Indices, audit: Audit) -> tuple[Floats, Flo
 
 
 def _entropies(
-    table: Table,
-    release: Release,
-    cells: Indices,
-    low: Floats,
-    high: Floats,
-    prior: Prior | None,
+    table: Table, release: Release, cells: Indices, low: Floats, high: Floats, prior: Prior | None
 ) -> Floats:
     """The entropy of what can be believed about each cell, in bits."""
     from lustrum.audit import Belief, Uniform

@@ -161,12 +161,7 @@ def _already(ru_map: RUMap, max_risk: float, over: Over) -> str:
     )
 
 
-def decide(
-    ru_map: RUMap,
-    disclosure: float,
-    withheld: float,
-    over: Over = "mean",
-) -> Choice:
+def decide(ru_map: RUMap, disclosure: float, withheld: float, over: Over = "mean") -> Choice:
     """The method with the least expected loss, by what a disclosure and what withholding cost.
 
     Utility must have two ends, so that the share withheld is known. To publish everything and to publish

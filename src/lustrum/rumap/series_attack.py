@@ -23,11 +23,7 @@ _VALUES = 4096
 
 
 def base_certainty(
-    base: Table,
-    judged: Indices,
-    low: Floats,
-    high: Floats,
-    looks: Sequence[Release],
+    base: Table, judged: Indices, low: Floats, high: Floats, looks: Sequence[Release]
 ) -> Floats:
     """``2**-H`` of each judged cell, from its bounds and all answers that show it."""
     out = np.zeros(judged.size)

@@ -36,11 +36,7 @@ _MOST_VALUES = 1 << 16  # of whole numbers that are looked up in advance, used o
 
 
 def encode(
-    table: pa.Table,
-    dataset: Dataset,
-    source: str,
-    first_row: int = 1,
-    secret: Secret | None = None,
+    table: pa.Table, dataset: Dataset, source: str, first_row: int = 1, secret: Secret | None = None
 ) -> Chunk:
     """Encode the described columns of an Arrow table; ``first_row`` is the number of its first row."""
     rows = table.num_rows

@@ -3,9 +3,4 @@
 from lustrum.answer.figures.counts import Figures, expected_figures, possible_tables
 from lustrum.answer.figures.sums import sum_figures
 
-__all__ = [
-    "Figures",
-    "expected_figures",
-    "possible_tables",
-    "sum_figures",
-]
+__all__ = ["Figures", "expected_figures", "possible_tables", "sum_figures"]

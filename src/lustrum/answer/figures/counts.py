@@ -109,10 +109,7 @@ def possible_tables(release: Release) -> Iterator[Table]:
         whole = np.zeros(release.shape, dtype=np.int64)
         whole[open_cells] = values
         yield Table(
-            axes=release.axes,
-            values=whole,
-            unit=release.unit,
-            structural=release.structural,
+            axes=release.axes, values=whole, unit=release.unit, structural=release.structural
         )
 
 

@@ -93,12 +93,7 @@ def grow(
 
 
 def _side(
-    linear: Linear,
-    cell: int,
-    sign: int,
-    parent: _Node,
-    boxes: Boxes,
-    best: Fraction | int | None,
+    linear: Linear, cell: int, sign: int, parent: _Node, boxes: Boxes, best: Fraction | int | None
 ) -> tuple[_Node, LinearOptimum]:
     """One side of a split with the bound proven for it, which is at least as strong as its parent's."""
     system = linear.system

@@ -10,12 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.audit.bounding.compute import Bounds, bounds
-from lustrum.audit.closed.formulas import (
-    decomposable,
-    dichotomous,
-    is_dichotomous,
-    project,
-)
+from lustrum.audit.closed.formulas import decomposable, dichotomous, is_dichotomous, project
 from lustrum.audit.closed.graphs import IrreduciblePart, parts, perfect_sequence
 from lustrum.audit.closed.margins import Margins
 from lustrum.audit.knowledge.facts import CellRef, Knowledge
@@ -284,11 +279,4 @@ def best_bounds(
     closed = knowledge_bounds(known) if known.whole else None
     if closed is not None and bool(closed.sharp.all()):
         return closed.of(known, cells)
-    return bounds(
-        known,
-        cells,
-        integer=True,
-        workers=workers,
-        progress=progress,
-        stop=stop,
-    )
+    return bounds(known, cells, integer=True, workers=workers, progress=progress, stop=stop)

@@ -83,9 +83,7 @@ class PublishedTable:
             if mask.shape != shown.shape:
                 raise InputError("The mask of suppressed cells must have the shape of its table.")
         return replace(
-            hidden,
-            low=np.where(mask, hidden.low, shown),
-            high=np.where(mask, hidden.high, shown),
+            hidden, low=np.where(mask, hidden.low, shown), high=np.where(mask, hidden.high, shown)
         )
 
     @classmethod

@@ -10,14 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from lustrum.cli.inputs import (
-    HERE,
-    Data,
-    app,
-    need_server,
-    policy_app,
-    secret_app,
-)
+from lustrum.cli.inputs import HERE, Data, app, need_server, policy_app, secret_app
 from lustrum.model import InputError
 
 
@@ -236,8 +229,7 @@ def doctor(data: Data = HERE) -> None:
 
 @app.command()
 def backup(
-    target: Annotated[Path, typer.Argument(help="A new folder for the backup.")],
-    data: Data = HERE,
+    target: Annotated[Path, typer.Argument(help="A new folder for the backup.")], data: Data = HERE
 ) -> None:
     """Copy a data folder, checked byte by byte, while it is served."""
     from lustrum.cli.upkeep import back_up_folder
@@ -247,8 +239,7 @@ def backup(
 
 @app.command()
 def restore(
-    source: Annotated[Path, typer.Argument(help="The folder of the backup.")],
-    data: Data = HERE,
+    source: Annotated[Path, typer.Argument(help="The folder of the backup.")], data: Data = HERE
 ) -> None:
     """Put a backup into an empty folder, whole or not at all."""
     from lustrum.cli.upkeep import restore_folder

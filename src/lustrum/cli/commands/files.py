@@ -49,8 +49,7 @@ def audit(
         int, typer.Option(help="How many contributors or holdings may work together.", min=1)
     ] = 1,
     protect: Annotated[
-        str | None,
-        typer.Option(help="How far from the truth a range must reach, as '10%' or '5'."),
+        str | None, typer.Option(help="How far from the truth a range must reach, as '10%' or '5'.")
     ] = None,
     close: Annotated[
         float,

@@ -8,12 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from lustrum.cli.inputs import (
-    HERE,
-    Data,
-    NoTotals,
-    app,
-)
+from lustrum.cli.inputs import HERE, Data, NoTotals, app
 
 
 @app.command("map")

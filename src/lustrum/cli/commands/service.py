@@ -84,12 +84,10 @@ def serve(
         _served(help="Serve this public folder of prepared tables, without any data folder."),
     ] = None,
     state: Annotated[
-        Path | None,
-        _served(help="With --bundle: a folder to keep jobs in between two starts."),
+        Path | None, _served(help="With --bundle: a folder to keep jobs in between two starts.")
     ] = None,
     production: Annotated[
-        bool,
-        _served("--production", help="Follow sealed policies only."),
+        bool, _served("--production", help="Follow sealed policies only.")
     ] = False,
     host: Annotated[str, _network(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, _network(help="Port to listen on.", min=0, max=65535)] = 8000,
@@ -98,19 +96,17 @@ def serve(
         _network(help="A name that the server answers to; .example.org for all below it."),
     ] = None,
     trusted_proxies: Annotated[
-        str | None,
-        _network(help="Proxies that may state the address of a client."),
+        str | None, _network(help="Proxies that may state the address of a client.")
     ] = None,
     other_sites: Annotated[
         str | None,
         _network(
             help="What pages of other sites may show in frames and read by the API: tables of public bundles "
-            "(`bundles`, the default), `none` or `all`.",
+            "(`bundles`, the default), `none` or `all`."
         ),
     ] = None,
     workers: Annotated[
-        int,
-        _operation(help="Processes that share the work; all give the same answers.", min=1),
+        int, _operation(help="Processes that share the work; all give the same answers.", min=1)
     ] = 1,
     settings: Annotated[
         Path | None,
@@ -120,15 +116,13 @@ def serve(
         ),
     ] = None,
     metrics_port: Annotated[
-        int | None,
-        _operation(help="Port for Prometheus.", min=1, max=65535),
+        int | None, _operation(help="Port for Prometheus.", min=1, max=65535)
     ] = None,
     metrics_host: Annotated[
         str, _operation(help="Address for Prometheus; by default for this machine only.")
     ] = "127.0.0.1",
     logs: Annotated[
-        str | None,
-        _operation(help="Log lines of JSON from this level on: info, warning, error."),
+        str | None, _operation(help="Log lines of JSON from this level on: info, warning, error.")
     ] = None,
     **limits: str | float | None,
 ) -> None:
@@ -399,13 +393,7 @@ def table(
     writer = None if format_ == "text" else load("lustrum.formats", format_)()
     service = local_service(data)
     question = read_question(
-        dataset,
-        by,
-        where or [],
-        totals,
-        measure=measure,
-        statistics=statistic or [],
-        weight=weight,
+        dataset, by, where or [], totals, measure=measure, statistics=statistic or [], weight=weight
     )
     decision = service.answer(question)
     if decision.release is not None and writer is not None:

@@ -96,9 +96,7 @@ def _tied(dataset: Dataset) -> list[tuple[str, ...]]:
 
 
 def impossible(
-    dataset: Dataset,
-    axes: Sequence[tuple[str, Sequence[Category]]],
-    passing: Mapping[str, Codes],
+    dataset: Dataset, axes: Sequence[tuple[str, Sequence[Category]]], passing: Mapping[str, Codes]
 ) -> Mask:
     """The cells for which no combination of finest codes is left that can exist and passes the filters.
 
@@ -231,10 +229,7 @@ class Cube:
         return [(axis.wide, axis.wide_atoms) for axis in self.plan.axes]
 
     def _table(
-        self,
-        axes: list[tuple[tuple[Category, ...], Atoms]],
-        filtered: bool,
-        keys: bool = True,
+        self, axes: list[tuple[tuple[Category, ...], Atoms]], filtered: bool, keys: bool = True
     ) -> Table:
         layers = slice(0, 1) if filtered else slice(None)
 

@@ -204,13 +204,7 @@ def _ranked(rows: Array, cell: int, value: int, owner: int) -> None:  # pragma: 
 
 @compiled
 def tally_ranked(
-    index: Array,
-    keys: Array,
-    values: Array,
-    alone: Array,
-    owner: Array,
-    ranked: int,
-    rows: Array,
+    index: Array, keys: Array, values: Array, alone: Array, owner: Array, ranked: int, rows: Array
 ) -> None:  # pragma: no cover
     """Add records to their cells, the last row taking those outside, and rank those below ``ranked``.
 

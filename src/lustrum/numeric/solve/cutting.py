@@ -192,13 +192,7 @@ class CuttingProgram:
         steps, self._fresh = 1 + self._fresh // _ROWS, 0
         return Relaxed(x, bound, reduced, steps)
 
-    def search(
-        self,
-        nodes: int,
-        below: float = np.inf,
-        *,
-        high: Floats | None = None,
-    ) -> Searched:
+    def search(self, nodes: int, below: float = np.inf, *, high: Floats | None = None) -> Searched:
         """Search among whole x that cost less than ``below``, within a number of nodes.
 
         ``high`` may close further columns for this time; the bound is then one for such x.
@@ -286,11 +280,7 @@ class CuttingProgram:
 
 
 def finished_search(
-    matrix: Sparse,
-    side: Floats,
-    cost: Floats,
-    nodes: int,
-    below: float = np.inf,
+    matrix: Sparse, side: Floats, cost: Floats, nodes: int, below: float = np.inf
 ) -> tuple[Floats | None, float] | None:
     """The cheapest x of 0 and 1 with ``matrix @ x >= side`` that costs less than ``below``, with its cost.
 

@@ -472,10 +472,7 @@ def _scale(problem: LinearProblem) -> float:
 
 
 def _program(
-    problem: LinearProblem,
-    scale: float,
-    whole: Indices | None = None,
-    **options: Any,
+    problem: LinearProblem, scale: float, whole: Indices | None = None, **options: Any
 ) -> Program:
     rows = problem.row_low / scale, problem.row_high / scale
     columns = problem.low / scale, problem.high / scale

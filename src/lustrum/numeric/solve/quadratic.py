@@ -83,10 +83,7 @@ class QuadraticOptimum:
 
 
 def minimise_quadratic(
-    problem: QuadraticProblem,
-    *,
-    tolerance: float = 1e-9,
-    steps: int = 200,
+    problem: QuadraticProblem, *, tolerance: float = 1e-9, steps: int = 200
 ) -> QuadraticOptimum:
     """The optimum of a convex quadratic program, or what prevents it.
 

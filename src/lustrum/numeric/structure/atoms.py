@@ -133,9 +133,7 @@ def atom_of_codes(codes: int, sets: Lists) -> Ints:
     return of_code
 
 
-def member_lists(
-    categories: Sequence[Category],
-) -> tuple[Indices, Indices]:
+def member_lists(categories: Sequence[Category]) -> tuple[Indices, Indices]:
     """The members of all categories, one after the other, and where those of each begin; none may be empty."""
     sizes = [len(category.members) for category in categories]
     flat = np.fromiter(

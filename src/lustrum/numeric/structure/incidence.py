@@ -220,9 +220,7 @@ class Structure(StructureFields):
         return self.tables[table]
 
 
-def _cube_axes(
-    cube: Mapping[str, int] | Sequence[int] | Sequence[TableAxis],
-) -> list[TableAxis]:
+def _cube_axes(cube: Mapping[str, int] | Sequence[int] | Sequence[TableAxis]) -> list[TableAxis]:
     if isinstance(cube, Mapping):
         sizes = dict(cube)
         return [TableAxis.plain(n, [str(i + 1) for i in range(s)]) for n, s in sizes.items()]

@@ -201,11 +201,7 @@ class Intervals:
 
 
 def propagate(
-    relations: Relations,
-    low: npt.ArrayLike,
-    high: npt.ArrayLike,
-    *,
-    rounds: int = 1000,
+    relations: Relations, low: npt.ArrayLike, high: npt.ArrayLike, *, rounds: int = 1000
 ) -> Intervals:
     """Narrow the bounds of whole-number cells by every relation until nothing changes.
 

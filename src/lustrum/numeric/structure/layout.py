@@ -128,9 +128,7 @@ class CutVariable:
 
 
 def cut(
-    layouts: Sequence[TableLayout],
-    hidden: Sequence[TableAxis],
-    known: Mapping[str, Variable],
+    layouts: Sequence[TableLayout], hidden: Sequence[TableAxis], known: Mapping[str, Variable]
 ) -> tuple[CutVariable, ...]:
     """Cut every variable that a table or the hidden cube names, in the order they are first met.
 

@@ -33,13 +33,7 @@ _GAP = 0.05
 
 
 def nearest_whole(
-    matrix: Sparse,
-    target: Ints,
-    point: Floats,
-    low: Ints,
-    high: Ints,
-    cost: Cost,
-    work: Work,
+    matrix: Sparse, target: Ints, point: Floats, low: Ints, high: Ints, cost: Cost, work: Work
 ) -> tuple[Ints | None, bool]:
     """Whole x near the point with ``matrix @ x = target``, and whether it is the best next to it.
 

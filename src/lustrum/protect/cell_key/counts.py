@@ -206,11 +206,7 @@ class CellKey(MethodSpec):
             )
         elif self.totals == "guarded":
             published = safe_totals(
-                table.axes,
-                perturbed,
-                support_of(channel),
-                table.structural,
-                keyed=rng is None,
+                table.axes, perturbed, support_of(channel), table.structural, keyed=rng is None
             )
         else:
             low, high = support_of(channel).support(perturbed)

@@ -263,10 +263,7 @@ class CellKeyMagnitude(MethodSpec):
         sign = np.sign(published)
         near = np.maximum(least, 0).astype(np.int64).reshape(np.shape(published))
         far = np.asarray(most).astype(np.int64).reshape(np.shape(published))
-        return (
-            np.where(sign > 0, near, -far),
-            np.where(sign < 0, -near, far),
-        )
+        return (np.where(sign > 0, near, -far), np.where(sign < 0, -near, far))
 
     def to_mapping(self) -> dict[str, Any]:
         """The method in the words of a policy file; what sensitive cells get only where any are."""

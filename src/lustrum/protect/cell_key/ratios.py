@@ -96,11 +96,7 @@ def percentages(release: Release, along: str) -> Ratios:
     else:
         one = slice(total, total + 1)
         # The total is also the sum of its parts; the narrower bounds apply.
-        whole = (
-            value[..., one],
-            np.fmax(low[..., one], sums[1]),
-            np.fmin(high[..., one], sums[2]),
-        )
+        whole = (value[..., one], np.fmax(low[..., one], sums[1]), np.fmin(high[..., one], sums[2]))
         seen = shown[..., one]
     shape = value.shape
     ratios = _divided(

@@ -316,9 +316,7 @@ def _neighbourhoods(dataset: Dataset) -> Iterator[_Neighbourhood]:
         yield _Neighbourhood(groups, classes == 0)
 
 
-def _few_coarser(
-    ways: Sequence[Sequence[_Way]],
-) -> Iterator[tuple[_Way, ...]]:
+def _few_coarser(ways: Sequence[Sequence[_Way]]) -> Iterator[tuple[_Way, ...]]:
     """All choices with few coarser variables, then classes alone, then no variable at all."""
     size = 1
     for of_one in ways:

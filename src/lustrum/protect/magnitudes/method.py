@@ -483,10 +483,7 @@ def _carried_errors(
     rows = plan.rows()
     names = [name for name, _, _ in ranked_errors]
     errors = np.zeros((plan.cells, len(names)))
-    for at, sign, columns in (
-        (carried.codes, 1.0, carried.values),
-        (codes, -1.0, records.numbers),
-    ):
+    for at, sign, columns in ((carried.codes, 1.0, carried.values), (codes, -1.0, records.numbers)):
         amounts = np.stack([sign * columns[n].astype(np.float64) for n in names], axis=1)
         laid = np.ascontiguousarray(at[rows].T.astype(np.uint32))
         add_amounts(plan.layout, laid, amounts, errors)

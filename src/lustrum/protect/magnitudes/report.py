@@ -354,11 +354,7 @@ def guesses_by_size(
 
 
 def growth_by_variables(
-    now: tuple[Ints, Floats],
-    before: tuple[Ints, Floats],
-    variables: Array,
-    key: bytes,
-    name: str,
+    now: tuple[Ints, Floats], before: tuple[Ints, Floats], variables: Array, key: bytes, name: str
 ) -> dict[int, float]:
     """Typical errors of growth in percentage points, over cells that show something in both periods.
 

@@ -22,13 +22,7 @@ from lustrum.numeric.arithmetic import exp, log, normal_cdf, normal_quantile
 from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.entropy_left import entropy_left
-from lustrum.protect.method import (
-    TABULAR,
-    MethodSpec,
-    Stage,
-    released,
-    uniform_words,
-)
+from lustrum.protect.method import TABULAR, MethodSpec, Stage, released, uniform_words
 from lustrum.protect.totals.safe import hidden_totals, safe_totals
 
 _ROOT_2, _ROOT_3 = sqrt(2), sqrt(3)

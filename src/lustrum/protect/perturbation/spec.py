@@ -19,13 +19,7 @@ from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.additive.apportion import apportioned, spread_words
 from lustrum.protect.entropy_left import entropy_left
-from lustrum.protect.method import (
-    TABULAR,
-    MethodSpec,
-    Stage,
-    uniform_words,
-    whole_counts,
-)
+from lustrum.protect.method import TABULAR, MethodSpec, Stage, uniform_words, whole_counts
 from lustrum.protect.perturbation.design import PerturbationDesign
 from lustrum.protect.perturbation.invariant import (
     calibrated,

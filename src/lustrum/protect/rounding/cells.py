@@ -30,13 +30,7 @@ from lustrum.model.parameters import parameter
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities, changed_by_rounding
 from lustrum.protect.entropy_left import entropy_left
-from lustrum.protect.method import (
-    TABULAR,
-    MethodSpec,
-    Stage,
-    uniform_words,
-    whole_counts,
-)
+from lustrum.protect.method import TABULAR, MethodSpec, Stage, uniform_words, whole_counts
 from lustrum.protect.totals.safe import hidden_totals, safe_totals
 from lustrum.protect.totals.summed import added_totals, released_sums
 

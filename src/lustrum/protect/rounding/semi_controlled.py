@@ -28,14 +28,7 @@ from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities, changed_by_rounding
 from lustrum.protect.additive.apportion import systematic
 from lustrum.protect.entropy_left import left_between_multiples
-from lustrum.protect.method import (
-    TABULAR,
-    MethodSpec,
-    Stage,
-    released,
-    uniform_words,
-    whole_counts,
-)
+from lustrum.protect.method import TABULAR, MethodSpec, Stage, released, uniform_words, whole_counts
 from lustrum.protect.rounding.cells import RoundingChannel, round_randomly
 from lustrum.protect.totals.summed import AxisParts, added_totals
 

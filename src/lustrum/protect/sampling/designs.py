@@ -18,13 +18,7 @@ from lustrum.model.text import say
 from lustrum.numeric.distributions import binomial_quantile
 from lustrum.protect.abilities import Abilities, changed_by_leaving
 from lustrum.protect.entropy_left import left_by_thinning
-from lustrum.protect.method import (
-    MICRODATA,
-    RecordMethodSpec,
-    Stage,
-    uniform_words,
-    whole_counts,
-)
+from lustrum.protect.method import MICRODATA, RecordMethodSpec, Stage, uniform_words, whole_counts
 from lustrum.protect.microdata import canonical_order, combined
 from lustrum.protect.sampling import estimates
 from lustrum.protect.sampling.channels import BinomialThinning, HypergeometricChannel

@@ -270,12 +270,7 @@ def _ranges(
     return low, high, sharp, shown
 
 
-def _kept(
-    problem: SuppressionProblem,
-    cells: Ints,
-    low: Floats,
-    high: Floats,
-) -> Mask:
+def _kept(problem: SuppressionProblem, cells: Ints, low: Floats, high: Floats) -> Mask:
     value = problem.values[cells]
     slack = 0.0 if problem.whole else _NEAR
     return np.asarray(

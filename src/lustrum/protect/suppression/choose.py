@@ -228,9 +228,7 @@ def _by_boxes(
 
 
 def _rest_solved(
-    problem: SuppressionProblem,
-    hopeless: tuple[Unprotectable, ...],
-    asked: SearchRequest,
+    problem: SuppressionProblem, hopeless: tuple[Unprotectable, ...], asked: SearchRequest
 ) -> PatternOutcome:
     """A pattern for the cells that can be protected, without the levels of the others."""
     lost = np.zeros(problem.values.size, dtype=np.bool_)

@@ -203,14 +203,7 @@ def linked_patterns(
 
     The first method says how the pattern is searched for; see :func:`linked_problem` for the attackers.
     """
-    problem = linked_problem(
-        specs,
-        tables,
-        background,
-        frozen=frozen,
-        never=never,
-        named=named,
-    )
+    problem = linked_problem(specs, tables, background, frozen=frozen, never=never, named=named)
     before = None
     if any(mask is not None for mask in previous):
         before = np.concatenate(

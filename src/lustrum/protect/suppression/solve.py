@@ -33,11 +33,7 @@ from lustrum.protect.suppression.search.decomposition import (
 from lustrum.protect.suppression.search.exact import BranchAndCut
 from lustrum.protect.suppression.search.heuristic import WitnessedPattern, protect_all
 from lustrum.protect.suppression.search.parts import Merged, cut_out, merged_problem, parts_of
-from lustrum.protect.suppression.search.start import (
-    FirstPattern,
-    published_pattern,
-    quick_pattern,
-)
+from lustrum.protect.suppression.search.start import FirstPattern, published_pattern, quick_pattern
 from lustrum.runtime.stop import best_is_taken
 
 AlgorithmWord = Literal["auto", "exact", "quick", "boxes"]
@@ -198,10 +194,7 @@ def _together(
 
 
 def _merged(
-    problem: SuppressionProblem,
-    merged: Merged,
-    attacks: Attacks,
-    asked: SearchRequest,
+    problem: SuppressionProblem, merged: Merged, attacks: Attacks, asked: SearchRequest
 ) -> PatternOutcome:
     more = merged.constant
 
@@ -223,11 +216,7 @@ def _merged(
     )
 
 
-def _parts(
-    problem: SuppressionProblem,
-    attacks: Attacks,
-    asked: SearchRequest,
-) -> PatternOutcome:
+def _parts(problem: SuppressionProblem, attacks: Attacks, asked: SearchRequest) -> PatternOutcome:
     parts = parts_of(problem)
     if parts is None:
         return _part(problem, attacks, asked)
@@ -254,11 +243,7 @@ def _parts(
     )
 
 
-def _part(
-    problem: SuppressionProblem,
-    attacks: Attacks,
-    asked: SearchRequest,
-) -> PatternOutcome:
+def _part(problem: SuppressionProblem, attacks: Attacks, asked: SearchRequest) -> PatternOutcome:
     """A pattern by the algorithm asked for, or by the one that suits the problem."""
     tasks = len(attacks.tasks)
     if not tasks:

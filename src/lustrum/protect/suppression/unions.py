@@ -211,12 +211,7 @@ class _Piece:
     """
 
     def __init__(
-        self,
-        relations: Sparse,
-        cells: Ints,
-        rows: Ints,
-        rule: RuleOnUnions,
-        real: Mask,
+        self, relations: Sparse, cells: Ints, rows: Ints, rule: RuleOnUnions, real: Mask
     ) -> None:
         self._cells, self._rows, self._rule, self._real = cells, rows, rule, real
         inside = sparse.csr_array(relations[rows][:, cells])
@@ -257,10 +252,7 @@ class _Piece:
         return program.finds() and program.value <= _NEAR
 
     def _search(
-        self,
-        known: list[Mask],
-        allowed: Mask,
-        by: tuple[int, tuple[Fraction, ...]] | None = None,
+        self, known: list[Mask], allowed: Mask, by: tuple[int, tuple[Fraction, ...]] | None = None
     ) -> Iterator[PublishedUnion]:
         """The smallest sums of allowed cells in which the rule fails and that hold none that is known."""
         size = self._cells.size

@@ -153,10 +153,7 @@ def sizes_of_groups(groups: Ints, weights: Ints | None = None) -> Ints:
 
 
 def rarest(
-    records: Records,
-    combinations: Sequence[Sequence[str]],
-    area: Ints,
-    weight: str | None = None,
+    records: Records, combinations: Sequence[Sequence[str]], area: Ints, weight: str | None = None
 ) -> Ints:
     """For each record the smallest group that it falls into, over all combinations of variables.
 

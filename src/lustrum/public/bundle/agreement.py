@@ -62,12 +62,7 @@ def protection_digest(policy: Policy, search: int, layout: int, made: Made | Non
 
 
 def difference(
-    asked: Policy,
-    bundle_policy: Policy,
-    made: Made | None = None,
-    *,
-    sums: bool,
-    respondents: bool,
+    asked: Policy, bundle_policy: Policy, made: Made | None = None, *, sums: bool, respondents: bool
 ) -> Difference | None:
     """Where a policy asks for another protection than that of a bundle; None where it asks for the same.
 

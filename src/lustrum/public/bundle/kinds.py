@@ -62,9 +62,7 @@ class Kinds:
         )
 
     def kind(
-        self,
-        axes: Sequence[tuple[str, Sequence[Category]]],
-        passing: Mapping[str, frozenset[int]],
+        self, axes: Sequence[tuple[str, Sequence[Category]]], passing: Mapping[str, frozenset[int]]
     ) -> Kind:
         """The kind of a table with these categories, of the codes that pass its filters."""
         filters: dict[str, list[Codes]] = {}

@@ -421,11 +421,7 @@ class BundleNumbers:
             high=high,
             margin=margin,
             margins=margins,
-            notes=(
-                *self._how_made(),
-                *self._margin_notes(kind, margin, measured),
-                *known,
-            ),
+            notes=(*self._how_made(), *self._margin_notes(kind, margin, measured), *known),
         )
 
 

@@ -28,19 +28,9 @@ from lustrum.protect.magnitudes.remembered import RememberedSums, SumsTogether, 
 from lustrum.protect.population.method import PopulationResult
 from lustrum.protect.population.together import Together, carried_bounds, together
 from lustrum.protect.weighted import SurveyRecords
-from lustrum.protect.weighted.replicates import (
-    GivenReplicates,
-    alike_clusters,
-    jackknife_design,
-)
+from lustrum.protect.weighted.replicates import GivenReplicates, alike_clusters, jackknife_design
 from lustrum.public.bundle.files import ProtectedSums, bundle_digest, read_bundle
-from lustrum.publish.bundles.memory import (
-    Memory,
-    memory_path,
-    read_memory,
-    sums_path,
-    write_memory,
-)
+from lustrum.publish.bundles.memory import Memory, memory_path, read_memory, sums_path, write_memory
 from lustrum.publish.bundles.on_spark import made_on_spark
 from lustrum.publish.bundles.people import (
     People,

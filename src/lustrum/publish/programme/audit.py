@@ -99,10 +99,7 @@ def audit_moves(
 
 
 def certificate_of(
-    seen: Related,
-    cells: Sequence[int],
-    *,
-    progress: Progress | None = None,
+    seen: Related, cells: Sequence[int], *, progress: Progress | None = None
 ) -> Certificate:
     """Proofs of the ranges of some cells, made from public facts only."""
 

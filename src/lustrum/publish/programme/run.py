@@ -23,12 +23,7 @@ from lustrum.public.bundle.files import read_bundle
 from lustrum.public.bundle.numbers import BundleNumbers
 from lustrum.public.prepared.folder import PreparedFolder, read_prepared
 from lustrum.publish.prepared import digest_of, write_prepared
-from lustrum.publish.programme.audit import (
-    AuditedSystem,
-    audit_moves,
-    audit_ranges,
-    certificate_of,
-)
+from lustrum.publish.programme.audit import AuditedSystem, audit_moves, audit_ranges, certificate_of
 from lustrum.publish.programme.files import MadeTable, SetReport, public_files
 from lustrum.publish.programme.hierarchies import regrouped
 from lustrum.publish.programme.judge import Judged, judge, rules_for
@@ -255,11 +250,7 @@ def _one_set(
             audit_moves(system, judged, protected.releases)
             if isinstance(spec, ControlledAdjustment)
             else audit_ranges(
-                system,
-                judged,
-                protected.releases,
-                workers=work.workers,
-                progress=tell,
+                system, judged, protected.releases, workers=work.workers, progress=tell
             )
         )
         tell("audit", 1.0)

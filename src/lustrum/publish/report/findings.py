@@ -33,11 +33,7 @@ from lustrum.public.bundle.files import Bundle
 from lustrum.public.bundle.numbers import BundleNumbers
 from lustrum.publish.bundles.make import MadeBundle
 from lustrum.publish.bundles.people import NO_POPULATION, SamePeople
-from lustrum.publish.report.sum_page import (
-    protected_sums,
-    sum_findings,
-    sum_warnings,
-)
+from lustrum.publish.report.sum_page import protected_sums, sum_findings, sum_warnings
 from lustrum.risk import CellCertainty
 from lustrum.runtime.stop import check_stop, report_progress
 from lustrum.tabulate import KernelEngine

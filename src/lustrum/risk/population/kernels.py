@@ -219,17 +219,7 @@ def draw_urns(
         kind = np.full_like(kind, -1)  # no table: every person one by one
         shapes = shapes[:0]
     tables = count_tables(ratio, ratio * shapes, people)
-    _urns(
-        _seed(rng),
-        start,
-        seen,
-        free,
-        float(theta),
-        people,
-        tables,
-        kind.astype(np.int64),
-        out,
-    )
+    _urns(_seed(rng), start, seen, free, float(theta), people, tables, kind.astype(np.int64), out)
     return out
 
 

@@ -104,11 +104,7 @@ class Unless:
 
     def to_mapping(self) -> dict[str, Any]:
         """The rule in the words of a policy file."""
-        return {
-            "rule": self.name,
-            "of": self.rule.to_mapping(),
-            "veto": self.veto.to_mapping(),
-        }
+        return {"rule": self.name, "of": self.rule.to_mapping(), "veto": self.veto.to_mapping()}
 
 
 def _some(rules: Sequence[Rule | Sequence[Rule]], name: str) -> tuple[Rule, ...]:
@@ -128,10 +124,7 @@ def _some(rules: Sequence[Rule | Sequence[Rule]], name: str) -> tuple[Rule, ...]
 
 
 def _joined(
-    table: Table,
-    rule: dict[str, Any],
-    parts: Sequence[Sensitivity],
-    cells: Mask,
+    table: Table, rule: dict[str, Any], parts: Sequence[Sensitivity], cells: Mask
 ) -> Sensitivity:
     return Sensitivity.of(
         table,

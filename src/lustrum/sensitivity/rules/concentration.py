@@ -33,13 +33,7 @@ from lustrum.model.parameters import parameter
 from lustrum.model.table import check_table
 from lustrum.sensitivity.ranked import Exact, Ranked, Weights
 from lustrum.sensitivity.result import Finding, Sensitivity
-from lustrum.sensitivity.rule import (
-    NOTHING,
-    Background,
-    Percent,
-    RuleSpec,
-    exact,
-)
+from lustrum.sensitivity.rule import NOTHING, Background, Percent, RuleSpec, exact
 from lustrum.sensitivity.rules.threshold import contributors_of
 
 WAY_FORWARD = "Merge categories, so that more contributors share the cell."
@@ -256,12 +250,7 @@ class PPercent(RuleSpec):
         """Judge every cell by what the largest others can find out."""
         check_table(table, f"The rule {self.name!r}")
         return judge_ratio(
-            table,
-            background,
-            exact(self.p) / 100,
-            self.coalition,
-            self.weights,
-            self.to_mapping(),
+            table, background, exact(self.p) / 100, self.coalition, self.weights, self.to_mapping()
         )
 
 

@@ -26,13 +26,7 @@ from lustrum.model.arrays import Ints, Mask
 from lustrum.model.parameters import parameter
 from lustrum.model.table import check_table
 from lustrum.sensitivity.result import Finding, Sensitivity
-from lustrum.sensitivity.rule import (
-    NOTHING,
-    Background,
-    Percent,
-    RuleSpec,
-    exact,
-)
+from lustrum.sensitivity.rule import NOTHING, Background, Percent, RuleSpec, exact
 
 DEFAULT_MARGIN = 10
 """The protection of a sum in percent of the cell, where an agency does not say another."""

@@ -157,11 +157,7 @@ class IbisEngine:
     """
 
     def __init__(
-        self,
-        connection: Connection | Database,
-        dataset: Dataset,
-        *,
-        checked: bool = False,
+        self, connection: Connection | Database, dataset: Dataset, *, checked: bool = False
     ) -> None:
         self.database = connection if isinstance(connection, Database) else Database(connection)
         self._dataset = dataset

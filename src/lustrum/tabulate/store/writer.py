@@ -99,10 +99,7 @@ class Writer:
         """Finish the files and write the manifest last; gives the manifest."""
         self._end_records()
         self._file.sync()
-        files = {
-            RECORDS: FileMark(self._file.size, self._file.digest()),
-            KEYS: self._keys.finish(),
-        }
+        files = {RECORDS: FileMark(self._file.size, self._file.digest()), KEYS: self._keys.finish()}
         self.close()
         known = self.secret.fingerprint
         manifest = Manifest(self._rows, files, known, self._dataset.source).to_bytes()

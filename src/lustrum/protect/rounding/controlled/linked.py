@@ -203,14 +203,7 @@ def round_system(
     if how == "exact" and scope != "all":
         raise InputError("The exact way rounds all cells; use 'search' to round small ones only.")
     inner_rounding = round_inner(
-        inner,
-        tables,
-        base,
-        rng=rng,
-        scope=scope,
-        goal=goal,
-        sweeps=100,
-        inner_weight=inner_weight,
+        inner, tables, base, rng=rng, scope=scope, goal=goal, sweeps=100, inner_weight=inner_weight
     )
     true = sums_of(np.asarray(inner, dtype=np.int64).ravel(), tables)
     if how == "search" or scope != "all" or (how == "auto" and tables.rows > EXACT_CELLS):

@@ -14,13 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lustrum.model.arrays import Floats, Mask
-from lustrum.numeric.solve.cutting import (
-    Cut,
-    CuttingProgram,
-    Relaxed,
-    stacked,
-    zero_half_cuts,
-)
+from lustrum.numeric.solve.cutting import Cut, CuttingProgram, Relaxed, stacked, zero_half_cuts
 from lustrum.numeric.solve.products import sparse_product
 from lustrum.protect.suppression.result import is_least
 from lustrum.protect.suppression.search.attacks.attack import Attacks
