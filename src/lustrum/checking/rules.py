@@ -46,7 +46,6 @@ class OutputRules:
         Dominance(n=self.n, k=self.k)
 
     def rule_for(self, statistic: str) -> Rule:
-        """The rule for cells that hold a statistic."""
         few = Threshold(self.threshold)
         if statistic not in OF_VALUES:
             return few

@@ -72,7 +72,6 @@ class OutputPopulation:
         return out
 
     def to_arrays(self) -> dict[str, Any]:
-        """The population as plain arrays, for a file."""
         arrays: dict[str, Any] = {"people": self.people, "base": np.array(self.base)}
         for name in self.variables:
             arrays[f"codes/{name}"] = self.codes[name]

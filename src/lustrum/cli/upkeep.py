@@ -82,6 +82,5 @@ def back_up_folder(data: Path, target: Path, console: Console) -> None:
 
 
 def restore_folder(source: Path, data: Path, console: Console) -> None:
-    """Restore, and say so."""
     files = restore(source, data)
     console.print(Text(f"{files} files were restored to {data}; 'lustrum doctor' looks at them."))

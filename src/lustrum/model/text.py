@@ -109,7 +109,6 @@ class Label(str):
 
 
 def languages(text: str) -> tuple[str, ...]:
-    """A text in all the languages that it has."""
     return (text, *text.others.values()) if isinstance(text, Label) else (text,)
 
 

@@ -196,7 +196,6 @@ def released(
     status: npt.NDArray[np.str_] | None = None,
     notes: tuple[str, ...] = (),
 ) -> Release:
-    """A release of a table: its axes and unit, with the published values."""
     release = Release(
         axes=table.axes,
         published=np.asarray(published, dtype=np.int64),

@@ -159,7 +159,6 @@ class KeyedSource(ABC):
         return None
 
     def sum_noise(self, measure: str) -> SumNoise | None:
-        """What the policy says of the noise of sums."""
         return keyed_noise(self.policy, self.dataset, measure)
 
 

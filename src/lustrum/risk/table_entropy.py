@@ -138,7 +138,6 @@ class EntropyRisk(RiskSpec):
         return np.asarray((values * np.array(self.weights)).sum(axis=-1))
 
     def terms_before(self, table: Table) -> RiskTerms:
-        """The four terms of the original table."""
         check_table(table, f"The risk measure {self.name!r}")
         return self.terms_of_counts(table.values[_cells(table)])
 

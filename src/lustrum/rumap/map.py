@@ -223,7 +223,6 @@ class RUMap:
         return self.to_arrow().to_pandas()
 
     def draws_to_arrow(self) -> pa.Table:
-        """A row for each draw of each method on each table."""
         import pyarrow as pa
 
         rows = [

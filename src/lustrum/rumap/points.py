@@ -81,7 +81,6 @@ class Point:
         return list(zip(u.tolist(), r.tolist(), strict=True))
 
     def row(self) -> dict[str, Any]:
-        """The point as a row of the tidy frame."""
         return {
             "table": self.table,
             "method": self.family,

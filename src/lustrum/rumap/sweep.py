@@ -111,7 +111,6 @@ class Cache:
         return self._found.get(key)
 
     def put(self, key: str, figures: Any) -> None:
-        """Keep figures under a key."""
         with self._lock:
             self._found[key] = figures
             if self.path is not None:

@@ -43,7 +43,6 @@ def _plain_numbers(texts: pa.Array) -> Ints | None:
 
 
 def by_loop(texts: pa.Array) -> Ints:
-    """``text_identity`` of every text, by the compiled loop."""
     count = len(texts)
     # Views that cannot be written to, whatever the column is, so that the loop is compiled for one kind.
     starts, data = (memoryview(part or b"").toreadonly() for part in texts.buffers()[1:])

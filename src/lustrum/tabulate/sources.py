@@ -77,7 +77,6 @@ class FileSource:
             raise IngestError(f"{self.name} cannot be read: {failed}.")
 
     def columns(self) -> list[str]:
-        """The columns of the file, as it names them."""
         self._size()
         failed = ""
         try:

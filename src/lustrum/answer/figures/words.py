@@ -59,7 +59,6 @@ def _says(one: AttackerFigures, unit: str) -> str:
 
 
 def error_words(size: SizeFigures, unit: str) -> str:
-    """The expected error of sums of one size."""
     return say(
         "From {least:,} to {most:,} {unit}: about {error:.3g} percent.",
         least=_number(size.least),

@@ -125,7 +125,6 @@ class Flows:
         self.most = self.flow[:cells].copy()
 
     def copy(self) -> Flows:
-        """An independent copy of the flow and its bounds."""
         twin = Flows.__new__(Flows)
         twin.__dict__.update(self.__dict__)
         for name in ("low", "high", "flow", "room", "least", "most", "_work"):

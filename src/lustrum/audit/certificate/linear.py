@@ -51,7 +51,6 @@ class LinearOptimum:
 
     @property
     def upper_cells(self) -> frozenset[int]:
-        """The cells that are at their upper bound."""
         pairs = zip(self.cells, self.cell_status, strict=True)
         return frozenset(c for c, s in pairs if s == "upper")
 

@@ -44,7 +44,6 @@ class Atoms:
 
     @classmethod
     def of_sets(cls, codes: int, sets: Sequence[Collection[int]]) -> Atoms:
-        """The atoms under sets of positions."""
         members = listed(sets)
         of_code = atom_of_codes(codes, members)
         count = int(of_code.max(initial=-1)) + 1

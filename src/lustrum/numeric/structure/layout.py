@@ -46,7 +46,6 @@ class TableLayout:
 
     @classmethod
     def of(cls, table: TableLayout | Table | Sequence[TableAxis]) -> TableLayout:
-        """The layout of a table, or of bare axes."""
         if isinstance(table, TableLayout):
             return table
         return cls(tuple(table.axes if isinstance(table, Table) else table))

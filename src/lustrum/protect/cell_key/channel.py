@@ -59,7 +59,6 @@ class LookupChannel:
         return int(np.abs(self.steps).max(initial=0))
 
     def rows_of(self, true: Ints) -> Ints:
-        """The row that applies to each true value."""
         true = np.asarray(true, dtype=np.int64)
         if true.size and int(true.min()) < 0:
             raise InputError("A lookup table is for counts of 0 or more.")

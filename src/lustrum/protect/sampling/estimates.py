@@ -125,7 +125,6 @@ def drawn_records(records: Records, rows: Ints, probabilities: Floats, name: str
 def sample_release(
     table: Table, method: RecordMethod, values: Ints, channel: Channel | None, note: str
 ) -> Release:
-    """A release of sample numbers, with bounds; ``channel`` is that of the sampling."""
     counted = table.kind == "count" and not table.decimals
     low, high = _bounds(table, values, channel)
     return released(

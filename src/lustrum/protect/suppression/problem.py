@@ -232,7 +232,6 @@ class SuppressionProblem:
         return f"cell {cell}" if self.names is None else str(self.names[cell])
 
     def total_cost(self, suppressed: Mask) -> float:
-        """What the secondary suppressions of a pattern cost."""
         return float(self.cost[suppressed & ~self.fixed].sum())
 
     def with_cost(self, cost: npt.ArrayLike) -> SuppressionProblem:

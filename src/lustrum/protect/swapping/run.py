@@ -186,7 +186,6 @@ class Households:
 
     @classmethod
     def of(cls, records: Records, household: str | None) -> Households:
-        """The households of an identifier, or each record on its own."""
         if household is None:
             order = canonical_order(records)
             id_name = records.dataset.record_id

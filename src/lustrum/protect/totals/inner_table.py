@@ -44,7 +44,6 @@ def margin_names(given: object) -> object:
 
 
 def margin_words(margins: Keep) -> list[str]:
-    """Margins in the words of a policy file."""
     return [",".join(margin) for margin in margins]
 
 

@@ -221,7 +221,6 @@ def read_prepared(path: Path) -> PreparedFolder:
 
 
 def overall_digest(manifest: Mapping[str, Any]) -> str:
-    """The digest of a folder, from the words of its manifest."""
     said = json.dumps({k: v for k, v in manifest.items() if k != "digest"}, sort_keys=True)
     return hashlib.sha256(said.encode()).hexdigest()
 

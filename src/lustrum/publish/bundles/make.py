@@ -336,7 +336,6 @@ class _SumsOf:
 
     @classmethod
     def policy(cls, policy: Policy, engine: KernelEngine | None, secret: Secret) -> _SumsOf | None:
-        """The sums that a policy asks for; None without."""
         if policy.magnitudes is None or engine is None:
             return None
         key = secret.derive(f"lustrum protected magnitudes {engine.dataset.name}")

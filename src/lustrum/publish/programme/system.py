@@ -92,7 +92,6 @@ class ProgrammeSystem:
         return len(self.parts) == 1 and self.values.size == self.parts[0].true.values.size
 
     def scale(self, part: SystemPart) -> int:
-        """What the units of a part are multiplied by in the system."""
         return int(10 ** (self.decimals - part.true.decimals))
 
     @cached_property

@@ -11,7 +11,6 @@ from lustrum.publish.bundles.make import MadeBundle
 
 
 def protected_sums(magnitudes: MagnitudeResult | None) -> ProtectedSums | None:
-    """The public part of protected sums."""
     return None if magnitudes is None else ProtectedSums(magnitudes.sums, magnitudes.public)
 
 

@@ -87,7 +87,6 @@ class PolyaUrn:
         return grown(self._cells(sample), self.predictive(sample, N), N)
 
     def draw(self, sample: CountsLike, N: int, rng: Seed, draws: int = 1000) -> Ints:
-        """The urn after ``N - n`` draws, many times."""
         cells = self._cells(sample)
         people = check_size(cells, N) - cells.total
         theta = self._theta(cells, N)

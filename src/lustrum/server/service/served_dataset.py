@@ -63,7 +63,6 @@ class ServedDataset:
 
     @property
     def weights(self) -> tuple[Weight, ...]:
-        """The weights with protected weighted numbers."""
         if self.snapshot is None or not self.dataset.weights:
             return ()
         there = self.snapshot.numbers.weights

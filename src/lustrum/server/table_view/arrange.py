@@ -411,7 +411,6 @@ def _column(bare: Arrangement, key: str) -> int | None:
 
 
 def sort_key(column: Sequence[tuple[TableAxis, Category]]) -> str:
-    """The name of a column for the parameter ``sort``."""
     return column_key((axis.name, category.code) for axis, category in column)
 
 

@@ -246,7 +246,6 @@ class Connection:
 
 
 def read_connection(path: Path) -> Connection:
-    """Read and check a connection in TOML."""
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

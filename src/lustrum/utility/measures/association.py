@@ -36,7 +36,6 @@ class ChiSquareChange(UtilitySpec):
     impute: Impute = suppressed_cells()
 
     def of(self, table: Table, release: Release) -> float:
-        """The change that a release makes to the statistic."""
         original, published = _two_way(table, release, self.axes, self.impute)
         return abs(chi_square(published) - chi_square(original))
 

@@ -31,7 +31,6 @@ class MarginsKept(UtilitySpec):
     impute: Impute = suppressed_cells()
 
     def of(self, table: Table, release: Release) -> float:
-        """The share of a table's margins that its release keeps."""
         return share_of_margins_kept(*one_way_margins(table, release, self.impute))
 
 
@@ -106,7 +105,6 @@ class SuppressedCells(UtilitySpec):
     name: ClassVar[str] = "suppressed-cells"
 
     def of(self, table: Table, release: Release) -> float:
-        """How many inner cells of a release are suppressed."""
         _check(table, release)
         return float(np.count_nonzero(~release.shown[inner_grid(table.axes)]))
 

@@ -30,7 +30,6 @@ class WitnessedPattern:
 
     @classmethod
     def of(cls, attacks: Attacks, suppressed: Mask, witness: list[Ints]) -> WitnessedPattern:
-        """A pattern with a witness for every task."""
         pattern = cls(attacks, suppressed)
         for task, cells in enumerate(witness):
             pattern.fulfil(task, cells)
