@@ -124,19 +124,6 @@ def _exact(number: float | None) -> Fraction:
     return Fraction(repr(float(number or 0)))
 
 
-def delta_of_rho(rho: float, epsilon: float) -> float:
-    """The least delta that rho-zCDP is known to give at an epsilon.
-
-    ``inf over a > 1 of exp((a - 1)(a rho - epsilon)) / (a - 1) * (1 - 1/a)**a`` (Canonne, Kamath and
-    Steinke 2020). The logarithm falls, then rises, in a.
-    """
-
-    def log_delta(a: Floats) -> Floats:
-        return np.asarray((a - 1) * (a * rho - epsilon) - log(a - 1) + a * log1p(-1 / a))
-
-    return min(1.0, float(exp(_least(log_delta))))
-
-
 def epsilon_of_rho(rho: float, delta: float) -> float:
     """The least epsilon that rho-zCDP is known to give with a delta, from the same bound.
 
