@@ -1,14 +1,4 @@
-"""Risk measures, one a file: pure functions on arrays and small frozen specs.
-
-=====================  ==========================================================================
-a cell                 :func:`cell_entropy`, :func:`expected_risk`: of what an attacker can believe
-a table                :class:`EntropyRisk`, :class:`PaperEntropyRisk`, :func:`r1`, :func:`r2`
-parts of a table       :func:`slice_risks`: any table measure, row by row or area by area
-a table from a sample  :func:`estimate_risk`, :class:`SampleRisk`, :func:`choose_model`
-an attribute           :class:`AttributeInference`: what the row of a person adds to a guess
-what agencies quote    :class:`Uniques`, :class:`SmallCells`, :class:`Zeros`, :class:`SparseLines`
-=====================  ==========================================================================
-"""
+"""Risk measures, one a file: pure functions on arrays and small frozen specs."""
 
 import lazy_loader
 
