@@ -138,7 +138,7 @@ class House:
         questions = self.app.state.questions
         one, other = (questions.submit(forms.read(PLAIN, "marked")) for _ in range(2))
         questions.jobs.start()
-        until(lambda: questions.jobs.find(one.id).state == "done")
+        until(lambda: questions.jobs.store.find(one.id).state == "done")
         questions.jobs.stop()
         self.known = {"{job}": one.id, "{token}": one.token, "{another}": other.token}
 

@@ -257,7 +257,7 @@ def test_pages_charts_and_jobs_show_the_numbers_of_the_one_pipeline(asked_of: Ho
         wanted = plain(asked_of.service.answer(query).release)
         words = urlencode([("by", name) for name in by])
         made = asked_of.ask(Asked("POST", "/api/v1/jobs", body=query.to_mapping())).json()["id"]
-        until(lambda made=made: jobs.find(made).state == "done")  # type: ignore[misc]
+        until(lambda made=made: jobs.store.find(made).state == "done")  # type: ignore[misc]
         result = asked_of.ask(Asked("GET", f"/api/v1/jobs/{made}/result")).json()
         card = asked_of.ask(
             Asked(

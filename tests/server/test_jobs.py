@@ -51,7 +51,7 @@ def decided(query: TableQuery) -> Decision:
 def until(jobs: Jobs, job: Job, *states: str) -> Job:
     end = time.monotonic() + LONG
     while time.monotonic() < end:
-        found = jobs.find(job.id)
+        found = jobs.store.find(job.id)
         assert found is not None
         if found.state in states:
             return found
@@ -92,7 +92,7 @@ def test_the_same_question_is_one_job_until_data_or_policy_change(tmp_path: Path
     assert jobs.submit(QUERY, "v1").id == first.id
     assert jobs.submit(QUERY, "v2").id != first.id
     assert jobs.submit(OTHER, "v1").id != first.id
-    assert jobs.find("nowhere") is None
+    assert jobs.store.find("nowhere") is None
 
 
 def test_progress_is_told_and_a_job_can_be_cancelled_unless_others_wait(tmp_path: Path) -> None:
@@ -113,16 +113,16 @@ def test_progress_is_told_and_a_job_can_be_cancelled_unless_others_wait(tmp_path
         assert other.token != job.token
         assert begun.wait(LONG)
         end = time.monotonic() + LONG
-        while (found := jobs.find(job.id)) and found.share == 0 and time.monotonic() < end:
+        while (found := jobs.store.find(job.id)) and found.share == 0 and time.monotonic() < end:
             time.sleep(0.05)
         assert found is not None
         assert (found.step, found.share) == ("protect", 0.4)
-        assert not jobs.cancel(job.id, "guessed")
-        assert jobs.cancel(job.id, job.token)
-        assert not jobs.cancel(job.id, job.token)  # nobody leaves twice, for others
+        assert not jobs.store.cancel(job.id, "guessed")
+        assert jobs.store.cancel(job.id, job.token)
+        assert not jobs.store.cancel(job.id, job.token)  # nobody leaves twice, for others
         assert until(jobs, job, "running").state == "running"
-        assert jobs.may_cancel(job.id, other.token)
-        assert jobs.cancel(job.id, other.token)
+        assert jobs.store.may_cancel(job.id, other.token)
+        assert jobs.store.cancel(job.id, other.token)
         until(jobs, job, "cancelled")
         # The thread is free again for another one.
         begun.clear()
@@ -216,7 +216,7 @@ def test_a_job_of_a_process_that_was_killed_is_taken_up_by_another(
         assert process.stdout.readline().strip() == "begun"
         os.kill(process.pid, signal.SIGKILL)
     jobs = Jobs(tmp_path, decided, Settings())
-    job = jobs.find(name)
+    job = jobs.store.find(name)
     assert job is not None
     assert job.state == "running"
     monkeypatch.setattr(job_store, "LEASE", 3600.0)
@@ -268,9 +268,9 @@ def test_a_damaged_result_on_a_full_disk_is_no_error_of_the_reader(tmp_path: Pat
     base.close()
     with full_disk(0):
         assert jobs.result(job.id) is None
-    assert jobs.find(job.id) is not None
+    assert jobs.store.find(job.id) is not None
     assert jobs.result(job.id) is None
-    assert jobs.find(job.id) is None
+    assert jobs.store.find(job.id) is None
 
 
 def test_a_full_disk_is_a_sentence_and_leaves_nothing_half_written(tmp_path: Path) -> None:
@@ -280,8 +280,8 @@ def test_a_full_disk_is_a_sentence_and_leaves_nothing_half_written(tmp_path: Pat
         jobs.submit(OTHER, "v1")
     assert caught.value.problem.status == 503
     assert caught.value.problem.retry
-    assert jobs.find(kept.id) == kept
-    assert not jobs.find(kept.id).token  # type: ignore[union-attr]
+    assert jobs.store.find(kept.id) == kept
+    assert not jobs.store.find(kept.id).token  # type: ignore[union-attr]
     assert jobs.submit(OTHER, "v1").state == "waiting"
 
 
@@ -291,7 +291,7 @@ def test_old_jobs_are_forgotten(tmp_path: Path) -> None:
         job = until(jobs, jobs.submit(QUERY, "v1"), "done")
     time.sleep(0.01)
     jobs.submit(OTHER, "v1")
-    assert jobs.find(job.id) is None
+    assert jobs.store.find(job.id) is None
 
 
 def test_the_file_of_jobs_is_for_its_keeper_only(tmp_path: Path) -> None:
@@ -408,7 +408,7 @@ def test_a_file_of_the_first_version_is_taken_over(tmp_path: Path) -> None:
     base.close()
     jobs = Jobs(tmp_path, decided, Settings())
     with working(jobs):
-        old = jobs.find("old")
+        old = jobs.store.find("old")
         assert old is not None
         until(jobs, old, "done")
 

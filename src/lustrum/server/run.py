@@ -167,8 +167,7 @@ def serve(
             "server_header": False,
             "timeout_graceful_shutdown": 10,
             "http": partial(
-                BoundedProtocol,
-                limits=ConnectionLimits.of(settings, workers).within_open_files(),
+                BoundedProtocol, limits=ConnectionLimits.of(settings, workers).within_open_files()
             ),
             # Besides, h11 keeps a request's head within bounds of its own.
             "ws": "none",

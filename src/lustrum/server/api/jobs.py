@@ -148,7 +148,7 @@ def router(questions: Questions, pages: Pages) -> APIRouter:
         rendered = pages.render(
             "job.html",
             job=job,
-            token=token if token and questions.jobs.may_cancel(job.id, token) else "",
+            token=token if token and questions.jobs.store.may_cancel(job.id, token) else "",
             sentence=current().gettext(job.sentence),
             step=STEPS.get(job.step, STEPS[""]),
             dataset=served.dataset,
@@ -182,7 +182,7 @@ def _found(questions: Questions, name: str) -> Job:
 
 
 def _cancel(questions: Questions, name: str, token: str) -> None:
-    if not questions.jobs.cancel(_found(questions, name).id, token):
+    if not questions.jobs.store.cancel(_found(questions, name).id, token):
         sentence = say(
             "Only those who asked for this table can cancel it, with the token they got."
         )

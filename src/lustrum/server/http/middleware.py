@@ -68,10 +68,7 @@ def framed_by(sites: Sequence[str]) -> str:
     )
 
 
-READABLE = {
-    "Access-Control-Allow-Origin": "*",
-    "Cross-Origin-Resource-Policy": "cross-origin",
-}
+READABLE = {"Access-Control-Allow-Origin": "*", "Cross-Origin-Resource-Policy": "cross-origin"}
 """What lets a page of any site read an answer; never with what a browser knows of its user (no credentials)."""
 
 

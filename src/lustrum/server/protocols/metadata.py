@@ -91,11 +91,7 @@ def _dataset(served: ServedDataset, host: str) -> Json:
         "dcat:landingPage": {"@id": page},
         "dcat:keyword": variables,
         "dcat:distribution": [
-            {
-                "@type": "dcat:Distribution",
-                "dct:title": name,
-                "dcat:accessURL": {"@id": address},
-            }
+            {"@type": "dcat:Distribution", "dct:title": name, "dcat:accessURL": {"@id": address}}
             for name, address in files.items()
         ],
         "schema:name": dataset.title,

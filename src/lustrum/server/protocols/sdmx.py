@@ -44,14 +44,7 @@ _ALL = ("", "*", "all", "ALL")
 _KINDS = ("dataflow", "datastructure", "codelist", "conceptscheme", "*", "structure")
 _PREFIXES = ("DSD_", "CS_", "CL_")
 _OLDER = "application/vnd.sdmx.{}+xml; version=2.1"
-_IGNORED = (
-    "references",
-    "detail",
-    "format",
-    "dimensionAtObservation",
-    "attributes",
-    "measures",
-)
+_IGNORED = ("references", "detail", "format", "dimensionAtObservation", "attributes", "measures")
 
 
 def router(questions: Questions) -> APIRouter:

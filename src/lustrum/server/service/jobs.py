@@ -79,9 +79,6 @@ class Jobs:
         self._called.set()
         return job
 
-    def find(self, name: str) -> Job | None:
-        return self.store.find(name)
-
     def result(self, name: str, mark: str | None = None) -> Decision | None:
         """What a job has found, if it is done, and still under the data and the policy that ``mark`` names."""
         stored_answer = self.store.answer(name)
@@ -99,13 +96,6 @@ class Jobs:
         if mark is not None and stored_answer[1] != key_of(decision.query, mark):
             return None
         return decision
-
-    def may_cancel(self, name: str, token: str) -> bool:
-        return self.store.may_cancel(name, token)
-
-    def cancel(self, name: str, token: str) -> bool:
-        """One asker fewer; a job that nobody waits for any more is stopped. False: not this asker's job."""
-        return self.store.cancel(name, token)
 
     def _loop(self) -> None:
         while not self._over.is_set():

@@ -225,7 +225,7 @@ class Questions:
 
     def find_job(self, name: str) -> Job | None:
         """A job by its id, for those who are served by the policy under which it is made."""
-        job = self.jobs.find(name)
+        job = self.jobs.store.find(name)
         served = job is not None and job.role == self.service.role_for(job.query.dataset)
         return job if served else None
 
