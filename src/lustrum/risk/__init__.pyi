@@ -16,7 +16,6 @@ from .measure import RiskMeasure as RiskMeasure
 from .population import KnownPopulation as KnownPopulation
 from .population import KnownProbabilities as KnownProbabilities
 from .population import LogLinear as LogLinear
-from .population import LogLinearFit as LogLinearFit
 from .population import PolyaUrn as PolyaUrn
 from .population import PopulationModel as PopulationModel
 from .population import simple_random_samples as simple_random_samples
