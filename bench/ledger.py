@@ -19,31 +19,31 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import combinations
+from dataclasses import replace
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from attacks.asker import Answer, Asker, question
+from attacks.asker import question
+from attacks.held_tables import learnt, questions, town
 from attacks.lattice import gather
+from attacks.ledger_asker import LedgerAsker, MarkedNumbers, attacked_town, policy_of
 from parts.figures import record
 
 from lustrum.answer import Snapshot
 from lustrum.answer.ledger import ReleaseLedger
 from lustrum.answer.readers import EVERYBODY, Reader
-from lustrum.audit.grids import GridAxis, PopulationGrid
+from lustrum.audit.grids import GridAxis, PopulationGrid, PopulationStructure
 from lustrum.audit.overlap import Holdings, OpenNoise
 from lustrum.demo import description_path, people
 from lustrum.ledger.releases import ReleaseBook
-from lustrum.model import Decision, TableQuery
-from lustrum.policy import Policy
-from lustrum.policy.presets import preset
-from lustrum.policy.read import parse_policy
+from lustrum.model import TableQuery
 from lustrum.protect.rounding.cells import RoundingChannel
-from lustrum.publish.records import EngineNumbers, ProtectedInput
+from lustrum.publish.records import ProtectedInput
 from lustrum.tabulate import Engine, FrameSource, Secret, Store, ingest, read_description
 
+PARTS = ("attacks", "towns", "streams", "times")
 LATTICE = ("age", "citizenship", "education", "employment", "household_size", "occupation", "sex")
 WEIGHTS = {
     "sex": 10,
@@ -57,67 +57,6 @@ WEIGHTS = {
     "household_size": 3,
 }
 """How often readers choose a variable, as a guess of what servers of censuses see."""
-
-
-@dataclass(frozen=True)
-class _Marked(EngineNumbers):
-    @property
-    def mark(self) -> str:
-        return "bench"
-
-
-@dataclass
-class LedgerAsker(Asker):
-    """Asks a ledger in this process as one of several readers, in turn."""
-
-    snapshot: Snapshot
-    ledger: ReleaseLedger | None
-    readers: Sequence[Reader] = (EVERYBODY,)
-    asked: int = 0
-    refused: dict[str, int] = field(default_factory=dict)
-    _answers: dict[TableQuery, Answer | None] = field(default_factory=dict)
-
-    def ask(self, asked: dict[str, Any]) -> Answer | None:
-        """The answer, or nothing where the ledger or the rules refuse."""
-        query = TableQuery.from_mapping({"dataset": "demo", **asked})
-        if query not in self._answers:
-            decision = self.decided(query)
-            self._answers[query] = _answer(decision)
-        return self._answers[query]
-
-    def decided(self, query: TableQuery) -> Decision:
-        """The decision for the reader whose turn it is."""
-        reader = self.readers[self.asked % len(self.readers)]
-        self.asked += 1
-        if self.ledger is None:
-            decision = self.snapshot.answer(query)
-        else:
-            audience = self.ledger.audience_of(reader, self.snapshot)
-            decision = self.ledger.decided(
-                query, self.snapshot, audience, lambda: self.snapshot.answer(query)
-            )
-        if not decision.released:
-            why = "ledger" if decision.reasons[0].rule == "ledger" else "rules"
-            self.refused[why] = self.refused.get(why, 0) + 1
-        return decision
-
-
-def _answer(decision: Decision) -> Answer | None:
-    release = decision.release
-    if release is None or release.low is None or release.high is None:
-        return None
-    shown = np.where(release.shown, release.published, np.nan)
-    low = np.where(release.shown, release.low, 0).astype(float)
-    high = np.where(release.shown, release.high, np.inf)
-    codes = tuple(axis.codes for axis in release.axes)
-    return Answer(tuple(a.name for a in release.axes), codes, shown, low, high, {})
-
-
-def policy_of(**ledger: object) -> Policy:
-    """The preset with another ledger."""
-    policy = parse_policy(preset("keyed-rounding", "demo").encode(), "the preset")
-    assert policy.ledger is not None
-    return policy.model_copy(update={"ledger": policy.ledger.model_copy(update=ledger)})
 
 
 def attack(engine: Engine, asker: LedgerAsker) -> tuple[int, int]:
@@ -169,8 +108,8 @@ def attacks(persons: int, keys: int, root: Path) -> bool:
         engine = store.open("demo")
         source = ProtectedInput(engine, secret=secret)
         for name, words, readers in cases:
-            policy = policy_of(**(words or {}))
-            snapshot = Snapshot(_Marked(engine, policy, source), policy)
+            policy = policy_of("keyed-rounding", **(words or {}))
+            snapshot = Snapshot(MarkedNumbers(engine, policy, source), policy)
             folder = root / f"{name}-{key}"
             ledger = None if words is None else ReleaseLedger(folder)
             asker = LedgerAsker(snapshot, ledger, readers)
@@ -199,6 +138,71 @@ def attacks(persons: int, keys: int, root: Path) -> bool:
     return right and totals["no ledger (control)"] > 0 and held
 
 
+def towns(persons: int, keys: int, root: Path) -> bool:
+    """Every way of asking a small town in which nothing but the ledger protects."""
+    kinds = questions(town())
+    kinds = {
+        "lattice, and one population in other words": kinds["lattice"] + kinds["levels"],
+        "splits within filters, averaged": kinds["lattice"][:28] + kinds["splits"],
+        "trackers by other variables": kinds["trackers"],
+    }
+    alone = {"audience": "group"}
+    two = tuple(Reader(name, "registered") for name in ("anna", "ben"))
+    grouped = tuple(replace(one, group="one") for one in two)
+    cases: list[tuple[str, dict[str, object] | None, tuple[Reader, ...]]] = [
+        ("no ledger (control)", None, (EVERYBODY,)),
+        ("one audience", {}, (EVERYBODY,)),
+        ("two tokens of one group", dict(alone), grouped),
+        ("two tokens, not grouped (control)", dict(alone), two),
+    ]
+    right = True
+    for preset_name, (kind, asked) in product(("keyed-rounding", "cell-key"), kinds.items()):
+        behind: list[dict[int, int]] = []
+        for title, ledger, readers in (
+            *cases,
+            ("one audience, learnt under other keys", {}, cases[0][2]),
+        ):
+            runs = []
+            for key in range(keys):
+                order = asked
+                if "learnt" in title:
+                    others = [one for at, one in enumerate(behind) if at != key]
+                    score = {at: sum(o.get(at, 0) for o in others) for o in others for at in o}
+                    order = learnt(asked, score)
+                folder = root / f"{preset_name}-{kind[:6]}-{title}-{key}"
+                runs.append(
+                    attacked_town(
+                        folder,
+                        preset_name,
+                        persons,
+                        key,
+                        order,
+                        ledger,
+                        readers=readers,
+                        rules=False,
+                    )
+                )
+            if ledger is None:
+                behind = [one.behind for one in runs]
+            certain = sum(one.claims.certain for one in runs)
+            record(
+                f"A small town of {persons:,} without rules about numbers: {preset_name}",
+                {
+                    "attack": f"{kind}: {title}",
+                    "keys": keys,
+                    "questions": sum(one.asked for one in runs),
+                    "refused by the ledger": sum(one.refused.get("ledger", 0) for one in runs),
+                    "certain ones and twos": certain,
+                    "expected": sum(one.charged for one in runs),
+                    "named by averages": sum(one.claims.named for one in runs),
+                },
+            )
+            right = right and not any(one.claims.wrong or one.claims.two_numbers for one in runs)
+            if "control" not in title:
+                right = right and certain <= max(1, keys // 10 + 1)
+    return right
+
+
 def drawn_question(draw: random.Random, engine: Engine) -> TableQuery:
     """A question as readers of a census ask: one to three variables, half of them within one code."""
     names, weights = list(WEIGHTS), list(WEIGHTS.values())
@@ -224,12 +228,12 @@ def streams(persons: int, marks: Sequence[int], root: Path) -> None:
     ingest(FrameSource(people(persons)), described, store, secret=secret)
     engine = store.open("demo")
     source = ProtectedInput(engine, secret=secret)
-    for limit in (0.1, 1.0):
-        policy = policy_of(limit=limit)
-        snapshot = Snapshot(_Marked(engine, policy, source), policy)
-        ledger, draw = ReleaseLedger(root / f"stream-{limit}"), random.Random(7)
+    for name, limit in (("keyed-rounding", 0.1), ("keyed-rounding", 1.0), ("cell-key", 0.1)):
+        policy = policy_of(name, limit=limit)
+        snapshot = Snapshot(MarkedNumbers(engine, policy, source), policy)
+        ledger, draw = ReleaseLedger(root / f"stream-{name}-{limit}"), random.Random(7)
         asker = LedgerAsker(snapshot, ledger)
-        before, row = 0, {"limit": limit}
+        before, row = 0, {"policy": f"{name}, limit {limit:g}"}
         seen = {"rules": 0, "ledger": 0}
         for mark in marks:
             while asker.asked < mark:
@@ -256,7 +260,7 @@ def times(entries: int, root: Path) -> None:
     areas = 158 if entries <= 10_000 else 158 * entries // 10_000
     sizes |= {"citizenship": 5, "area": areas}
     holdings = Holdings(
-        {name: (1 << size) - 1 for name, size in sizes.items()},
+        PopulationStructure({name: (1 << size) - 1 for name, size in sizes.items()}),
         OpenNoise.of([RoundingChannel(3)], 2),
     )
     rng, draw = np.random.default_rng(1), random.Random(1)
@@ -310,13 +314,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--persons", type=int, default=100_000)
     parser.add_argument("--keys", type=int, default=3)
-    parser.add_argument("--parts", nargs="+", choices=("attacks", "streams", "times"))
+    parser.add_argument("--parts", nargs="+", choices=PARTS)
     given = parser.parse_args()
-    chosen = given.parts or ("attacks", "streams", "times")
+    chosen = given.parts or PARTS
     right = True
     with tempfile.TemporaryDirectory() as scratch:
         if "attacks" in chosen:
             right = attacks(given.persons, given.keys, Path(scratch))
+        if "towns" in chosen:
+            right = towns(2000, given.keys, Path(scratch)) and right
         if "streams" in chosen:
             streams(given.persons, (100, 300, 1000), Path(scratch))
         if "times" in chosen:

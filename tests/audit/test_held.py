@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.audit.test_overlap import BASE, CODES, EVERYTHING, NOISE, axis
 from tests.examples import examples
 
-from lustrum.audit.grids import EMPTY, HIDDEN, GridAxis, PopulationGrid
+from lustrum.audit.grids import EMPTY, HIDDEN, GridAxis, PopulationGrid, PopulationStructure
 from lustrum.audit.held import HeldBounds, NarrowCount
 from lustrum.audit.overlap import Holdings
 from lustrum.model.arrays import Ints
@@ -22,7 +22,7 @@ CHANNEL = RoundingChannel(BASE)
 
 
 def bounds(*grids: PopulationGrid) -> HeldBounds:
-    holdings = Holdings(EVERYTHING, NOISE)
+    holdings = Holdings(PopulationStructure(EVERYTHING), NOISE)
     holdings.add(grids)
     return HeldBounds(holdings, CHANNEL)
 
@@ -103,7 +103,7 @@ def test_one_person_between_two_tables_is_named() -> None:
 
 def test_other_numbers_are_one_person_apart_and_no_more() -> None:
     """Rounded to base 5 a group shows 5 (1 to 9) and some of its people 10 (6 to 14): they are 6 to 8."""
-    holdings = Holdings(EVERYTHING, NOISE)
+    holdings = Holdings(PopulationStructure(EVERYTHING), NOISE)
     part = (axis("a", (0,)), axis("c", (0,)))
     holdings.add(
         [

@@ -11,7 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
 
-from lustrum.audit.grids import EMPTY, HIDDEN, GridAxis, PopulationGrid
+from lustrum.audit.grids import (
+    EMPTY,
+    HIDDEN,
+    GridAxis,
+    GridNesting,
+    PopulationGrid,
+    PopulationStructure,
+)
 from lustrum.audit.overlap import SHAPE, Holdings, OpenNoise
 from lustrum.model.arrays import Ints
 from lustrum.protect.rounding.cells import RoundingChannel
@@ -28,7 +35,7 @@ def axis(name: str, *groups: tuple[int, ...]) -> GridAxis:
 
 
 def held(*grids: PopulationGrid) -> Holdings:
-    holdings = Holdings(EVERYTHING, NOISE)
+    holdings = Holdings(PopulationStructure(EVERYTHING), NOISE)
     holdings.add(grids)
     return holdings
 
@@ -187,3 +194,83 @@ def test_the_figure_follows_from_what_was_shown_and_leaves_nothing_behind(
     other.add([PopulationGrid(asked[1].axes)])
     if not any(h.holds(asked[0]) for t in other.grids.values() for h in t):
         assert other.expected_certain(asked[:1]) >= figure * (1 - 1e-9)
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=examples(100, 3000), deadline=None)
+def test_cells_nest_by_what_can_exist_as_their_atoms_do(seed: int) -> None:
+    """Whatever is said to lie in a cell does, and whatever is said to be whole leaves nobody out."""
+    rng = np.random.default_rng(seed)
+    rules = [
+        {
+            name: int(rng.integers(1, EVERYTHING[name]))
+            for name in rng.choice(list(CODES), rng.integers(2, 4), replace=False).tolist()
+        }
+        for _ in range(rng.integers(0, 5))
+    ]
+    structure = PopulationStructure(EVERYTHING, rules)
+    atoms = [
+        atom
+        for atom in product(*(range(size) for size in CODES.values()))
+        if not any(
+            all(rule.get(n, EVERYTHING[n]) >> c & 1 for n, c in zip(CODES, atom, strict=True))
+            for rule in rules
+        )
+    ]
+
+    def drawn() -> PopulationGrid:
+        axes = []
+        for name, size in CODES.items():
+            group = rng.integers(-1, 2, size)
+            parts = [sum(1 << i for i in np.flatnonzero(group == g).tolist()) for g in (0, 1)]
+            parts = sorted(part for part in parts if part)
+            if parts and parts != [EVERYTHING[name]] and rng.random() < 0.7:
+                axes.append(GridAxis(name, tuple(parts)))
+        return PopulationGrid(tuple(axes))
+
+    def people(grid: PopulationGrid, place: tuple[int, ...]) -> set[tuple[int, ...]]:
+        bits = {a.variable: a.parts[at] for a, at in zip(grid.axes, place, strict=True)}
+        return {
+            atom
+            for atom in atoms
+            if all(bits.get(n, EVERYTHING[n]) >> c & 1 for n, c in zip(CODES, atom, strict=True))
+        }
+
+    coarse, fine = drawn(), drawn()
+    nesting = GridNesting.of(coarse, fine, structure)
+    for place in np.ndindex(*fine.shape):
+        assert structure.possible(fine)[place] or not people(fine, place)
+    if nesting is None:
+        return
+    places = np.arange(int(np.prod(coarse.shape))).reshape(coarse.shape) + 1.0
+    around = np.broadcast_to(nesting.spread(places), fine.shape).astype(int) - 1
+    shown: dict[int, set[tuple[int, ...]]] = {}
+    for place in np.ndindex(*fine.shape):
+        if around[place] >= 0:
+            outer = tuple(int(i) for i in np.unravel_index(around[place], coarse.shape))
+            assert people(fine, place) <= people(coarse, outer)
+            shown.setdefault(int(around[place]), set()).update(people(fine, place))
+    for flat, outer in enumerate(np.ndindex(*coarse.shape)):
+        if not nesting.rest[outer]:
+            assert people(coarse, outer) == shown.get(flat, set())
+
+
+def test_the_same_people_by_another_variable_are_the_same_people() -> None:
+    """Who has the last code of ``a`` has the second of ``c``, and nobody else has."""
+    rules = [{"a": 0b100, "c": 0b01}, {"a": 0b011, "c": 0b10}]
+    fine = PopulationGrid((axis("a", (2,)), axis("b")))
+    coarse = PopulationGrid((axis("c", (1,)),), np.array([12]))
+
+    def told(*known: dict[str, int]) -> float:
+        holdings = Holdings(PopulationStructure(EVERYTHING, known), NOISE)
+        holdings.add([coarse])
+        return holdings.expected_certain([fine])
+
+    assert told() == 0.0
+    assert told(*rules) > 0.0
+    plain = Holdings(PopulationStructure(EVERYTHING, rules), NOISE)
+    plain.add([PopulationGrid((axis("a", (2,)),), np.array([12]))])
+    assert told(*rules) == pytest.approx(plain.expected_certain([fine]))
+    same = Holdings(PopulationStructure(EVERYTHING, rules), NOISE)
+    same.add([coarse])
+    assert same.expected_certain([PopulationGrid((axis("a", (2,)),))]) == 0.0

@@ -20,7 +20,7 @@ from lustrum.demo import description_path, people
 from lustrum.ledger.acts import account, record_act
 from lustrum.ledger.releases import Recorded, ReleaseBook
 from lustrum.local import local_service
-from lustrum.model import DatasetError
+from lustrum.model import Axis, DatasetError, TableQuery
 from lustrum.public.numbers import KeyedNumbers
 from lustrum.server import create_app
 from lustrum.server.settings import Settings
@@ -96,6 +96,28 @@ def test_hints_and_suggestions_look_at_no_number(
         assert client.get(f"/api/v1/hints?dataset=demo&by={by}").status_code == 200
         assert client.get(f"/datasets/demo?by={by}").status_code == 200
     assert len(lines(root)) == 1
+
+
+def test_a_refused_table_offers_others_without_looking_at_their_numbers(
+    client: TestClient, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether another table passes the rules about numbers would be an answer that stands in no book."""
+    text = POLICY.format(limit=10).replace(
+        "min_mean_cell_size = 5.0", "min_mean_cell_size = 2000.0"
+    )
+    (root / "policies" / "demo.toml").write_text(text)
+    looked: list[TableQuery] = []
+    views = KeyedNumbers.views
+
+    def seen(numbers: KeyedNumbers, query: TableQuery) -> Any:
+        looked.append(query)
+        return views(numbers, query)
+
+    monkeypatch.setattr(KeyedNumbers, "views", seen)
+    page = client.get("/datasets/demo/table?by=household_size&by=sex")
+    assert "would hold fewer than" in page.text
+    asked = {query.by for query in looked if not query.by[0].total}  # the others warm up
+    assert asked == {(Axis("household_size"), Axis("sex"))}
 
 
 def test_a_refusal_shows_no_number_and_says_why(client: TestClient, root: Path) -> None:

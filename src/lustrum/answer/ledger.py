@@ -33,7 +33,7 @@ from lustrum.answer.readers import Reader
 from lustrum.answer.snapshot import Snapshot
 from lustrum.answer.statistics import quantities, share_totals
 from lustrum.answer.table_service import TableService
-from lustrum.audit.grids import EMPTY, HIDDEN, GridAxis, PopulationGrid
+from lustrum.audit.grids import EMPTY, HIDDEN, GridAxis, PopulationGrid, PopulationStructure
 from lustrum.audit.held import NarrowCount
 from lustrum.audit.overlap import Holdings, OpenNoise
 from lustrum.ledger.chain import digest_of
@@ -147,7 +147,7 @@ class AnswerHistory:
     def view(self, audience: Audience) -> _View:
         """What an audience holds: its own answers and those of the public, or those of everybody."""
         if audience not in self._views:
-            view = _View(Holdings(_everything(self.dataset), self._noise, self._small))
+            view = _View(Holdings(_structure(self.dataset), self._noise, self._small))
             for answer in self._answers:
                 if _is_of(answer, audience):
                     view.add(answer)
@@ -405,6 +405,14 @@ class _CategoryPart:
 
 def _everything(dataset: Dataset) -> dict[str, int]:
     return {variable.name: (1 << len(variable.codes)) - 1 for variable in dataset.variables}
+
+
+def _structure(dataset: Dataset) -> PopulationStructure:
+    zeros = [
+        {name: _bits(codes) for name, codes in zero.where.items()}
+        for zero in dataset.structural_zeros
+    ]
+    return PopulationStructure(_everything(dataset), zeros)
 
 
 def grids_of(

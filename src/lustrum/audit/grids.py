@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, reduce
 from operator import or_
@@ -19,6 +19,8 @@ HIDDEN = -1
 EMPTY = -2
 """Stands for a cell that everybody knows to be empty."""
 
+_REMEMBERED = 100_000  # pairs of axes
+
 
 @dataclass(frozen=True)
 class GridAxis:
@@ -26,6 +28,13 @@ class GridAxis:
 
     variable: str
     parts: tuple[int, ...]
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.variable, self.parts))
 
     @cached_property
     def span(self) -> int:
@@ -67,6 +76,11 @@ class PopulationGrid:
     @cached_property
     def shape(self) -> tuple[int, ...]:
         return tuple(len(axis.parts) for axis in self.axes)
+
+    @cached_property
+    def size(self) -> int:
+        """How many populations there are."""
+        return int(np.prod(self.shape, dtype=np.int64))
 
     def holds(self, other: PopulationGrid) -> bool:
         """Whether every population of another grid is one of these."""
@@ -118,6 +132,97 @@ class JoinedGrids:
         return PopulationGrid(axes, self.array(*shown))
 
 
+class PopulationStructure:
+    """What everybody knows of all populations: the codes of variables, and combinations that cannot exist.
+
+    By these a population may lie in one that other variables describe: who is employed has an occupation.
+    """
+
+    def __init__(
+        self, everything: Mapping[str, int], impossible: Sequence[Mapping[str, int]] = ()
+    ) -> None:
+        self.everything, self.impossible = everything, tuple(impossible)
+        self._near: dict[str, frozenset[str]] = {}
+        self._pairs: dict[tuple[GridAxis, GridAxis], AxisNesting | None] = {}
+        self._closures: dict[tuple[str, int], Mapping[str, int]] = {}
+        for name in everything:
+            # Whatever rules about it could say something of, one leading to the next.
+            near, more = {name}, {name}
+            while more:
+                more = {n for rule in self.impossible if near & rule.keys() for n in rule} - near
+                near |= more
+            self._near[name] = frozenset(near - {name})
+
+    def closure(self, variable: str, part: int) -> Mapping[str, int]:
+        """The codes of all variables that people with these codes can have, variable by variable."""
+        known = self._closures.get((variable, part))
+        if known is None:
+            found = {**self.everything, variable: part}
+            before = None
+            while before != found:
+                before = dict(found)
+                for rule in self.impossible:
+                    open_ = [name for name, bits in rule.items() if found[name] & ~bits]
+                    if len(open_) == 1:
+                        found[open_[0]] &= ~rule[open_[0]]
+            known = self._closures[variable, part] = found
+        return known
+
+    def may_nest(self, coarse: frozenset[str], fine: frozenset[str]) -> bool:
+        """Whether cells by some variables could lie in cells by others."""
+        return coarse <= fine or all(fine & self._near[name] for name in coarse - fine)
+
+    def along(self, coarse: GridAxis, fine: GridAxis) -> AxisNesting | None:
+        """How categories of one axis lie in those of another, if any of them tells of it."""
+        if coarse.variable != fine.variable and fine.variable not in self._near[coarse.variable]:
+            return None
+        pair = coarse, fine
+        if pair not in self._pairs:
+            if len(self._pairs) >= _REMEMBERED:
+                self._pairs.clear()
+            self._pairs[pair] = self._nested(coarse, fine)
+        return self._pairs[pair]
+
+    def _nested(self, coarse: GridAxis, fine: GridAxis) -> AxisNesting | None:
+        inner = [self.closure(fine.variable, part)[coarse.variable] for part in fine.parts]
+        outer = [self.closure(coarse.variable, part)[fine.variable] for part in coarse.parts]
+        place = placed(tuple(inner), coarse.parts)
+        if (place < 0).all() and all(codes & ~fine.span for codes in outer):
+            return None
+        whole = [
+            all(place[i] == at for i, part in enumerate(fine.parts) if part & codes)
+            for at, codes in enumerate(outer)
+        ]
+        covered = [not codes & ~fine.span for codes in outer]
+        return AxisNesting(place, np.array(whole), np.array(covered))
+
+    def possible(self, grid: PopulationGrid) -> Mask:
+        """The cells of a grid in which somebody can be."""
+        found: Mask = np.ones(grid.shape, dtype=np.bool_)
+        for rule in self.impossible:
+            if rule.keys() <= grid.names:
+                hit: Mask = np.ones((1,) * len(grid.axes), dtype=np.bool_)
+                for at, axis in enumerate(grid.axes):
+                    bits = rule.get(axis.variable)
+                    if bits is not None:
+                        those = np.array([not part & ~bits for part in axis.parts])
+                        hit = hit & those.reshape(along_axis(at, len(grid.axes)))
+                found &= ~hit
+        return found
+
+
+@dataclass(frozen=True)
+class AxisNesting:
+    """How the categories of a finer axis lie in those of a coarser one, maybe of another variable."""
+
+    place: Ints
+    """For each finer category the one around it, or -1."""
+    whole: Mask
+    """For each coarser category whether no finer one lies in it with a part alone."""
+    covered: Mask
+    """For each coarser category whether everybody in it has one of the finer ones."""
+
+
 @dataclass(frozen=True)
 class GridNesting:
     """The cells of a finer grid within those of a coarser one."""
@@ -131,34 +236,42 @@ class GridNesting:
 
     @classmethod
     def of(
-        cls, coarse: PopulationGrid, fine: PopulationGrid, everything: Mapping[str, int]
+        cls, coarse: PopulationGrid, fine: PopulationGrid, structure: PopulationStructure
     ) -> GridNesting | None:
         """How two grids nest; None where no cell of one lies in a cell of the other."""
-        places: list[tuple[int, Ints, Mask]] = []
-        whole = same = True
-        for axis in fine.axes:
-            around = coarse.by_name.get(axis.variable)
-            if around is None:
-                whole &= axis.span == everything[axis.variable]
-                continue
-            if not around.span & axis.span:
+        same, depth, width = True, len(coarse.axes), len(fine.axes)
+        found: dict[tuple[int, int], AxisNesting] = {}
+        for at, around in enumerate(coarse.axes):
+            there = fine.by_name.get(around.variable)
+            if there is not None and not around.span & there.span:
                 return None
-            place, full = placed(axis.parts, around.parts)
-            if (place < 0).all():
+            same &= there is not None and there.parts == around.parts
+            inner = [(i, structure.along(around, axis)) for i, axis in enumerate(fine.axes)]
+            found |= {(at, i): one for i, one in inner if one is not None}
+            if not any(one is not None and (one.place >= 0).any() for _, one in inner):
                 return None
-            same &= axis.parts == around.parts
-            places.append((len(around.parts), place, full))
-        cover: Mask = np.full((1,) * len(coarse.axes), whole)
-        for at, (_, _, full) in enumerate(places):
-            cover = cover & full.reshape(along_axis(at, len(places)))
+        cover: Mask = np.ones((1,) * depth, dtype=np.bool_)
+        for at in range(depth):
+            shape = along_axis(at, depth)
+            whole = [one.whole for (over, _), one in found.items() if over == at]
+            cover = cover & np.logical_or.reduce(whole).reshape(shape)
+        for i, axis in enumerate(fine.axes):
+            if axis.span != structure.everything[axis.variable]:
+                shown: Mask = np.zeros((1,) * depth, dtype=np.bool_)
+                for (at, over), one in found.items():
+                    if over == i:
+                        shown = shown | one.covered.reshape(along_axis(at, depth))
+                cover = cover & shown
         rest = ~np.broadcast_to(cover, coarse.shape)
         if same:
             return cls(coarse, fine, None, rest)
-        inside = np.zeros((1,) * len(fine.axes), dtype=np.int64)
-        missing = np.zeros((1,) * len(fine.axes), dtype=np.bool_)
-        common = (at for at, axis in enumerate(fine.axes) if axis.variable in coarse.names)
-        for at, (size, place, _) in zip(common, places, strict=True):
-            along = place.reshape(along_axis(at, len(fine.axes)))
+        inside = np.zeros((1,) * width, dtype=np.int64)
+        missing = np.zeros((1,) * width, dtype=np.bool_)
+        for at, size in enumerate(coarse.shape):
+            along = np.full((1,) * width, -1, dtype=np.int64)
+            for (over, i), one in found.items():
+                if over == at:
+                    along = np.maximum(along, one.place.reshape(along_axis(i, width)))
             inside = inside * size + along
             missing = missing | (along < 0)
         inside = np.broadcast_to(np.where(missing, -1, inside), fine.shape)
@@ -201,16 +314,10 @@ def along_axis(at: int, dimensions: int) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=4096)
-def placed(parts: tuple[int, ...], around: tuple[int, ...]) -> tuple[Ints, Mask]:
-    """In which category each category lies, or -1, and which of those are covered."""
-    place = np.full(len(parts), -1, dtype=np.int64)
-    union = [0] * len(around)
-    for at, part in enumerate(parts):
-        for over, outer in enumerate(around):
-            if part & outer == part:
-                place[at] = over
-                union[over] |= part
-                break
-    return place, np.array(
-        [u == outer for u, outer in zip(union, around, strict=True)], dtype=np.bool_
-    )
+def placed(parts: tuple[int, ...], around: tuple[int, ...]) -> Ints:
+    """In which category each category lies, or -1."""
+    places = [
+        next((at for at, outer in enumerate(around) if part and part & outer == part), -1)
+        for part in parts
+    ]
+    return np.array(places, dtype=np.int64)

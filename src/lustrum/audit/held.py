@@ -43,7 +43,7 @@ class HeldBounds:
     """The least and the most that each population of some holdings can count."""
 
     def __init__(self, holdings: Holdings, channel: Channel) -> None:
-        self._everything = holdings.everything
+        self._everything, structure = holdings.everything, holdings.structure
         self.grids = [
             g for there in holdings.grids.values() for g in there if g.numbers is not None
         ]
@@ -62,8 +62,8 @@ class HeldBounds:
             for at, coarse in enumerate(self.grids)
             for over, fine in enumerate(self.grids)
             if at != over
-            and coarse.names <= fine.names
-            and (nesting := GridNesting.of(coarse, fine, self._everything)) is not None
+            and structure.may_nest(coarse.names, fine.names)
+            and (nesting := GridNesting.of(coarse, fine, structure)) is not None
         ]
         self.rounds = next((n for n in range(_ROUNDS) if not self._passed()), _ROUNDS)
 

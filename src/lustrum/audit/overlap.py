@@ -36,17 +36,18 @@ from lustrum.audit.grids import (
     GridNesting,
     JoinedGrids,
     PopulationGrid,
+    PopulationStructure,
     along_axis,
-    placed,
 )
 from lustrum.model import Channel
-from lustrum.model.arrays import Floats, Ints, Mask
+from lustrum.model.arrays import Floats, Mask
 from lustrum.numeric.arithmetic import power
 
 SHAPE = 0.5
 """Shape of the gamma mixture around an expected count: at this value more than half of it lies near zero."""
 
 _LARGEST = 60  # shown numbers up to this are weighed by all true counts that lead to them
+_NOBODY = 1e-9  # share of categories in which nobody was shown
 _UNKNOWN = 0.5  # chance that a count is empty, and that it is small, where nothing is known of it
 
 
@@ -120,7 +121,7 @@ def _overlapping(parts: tuple[int, ...], span: int) -> tuple[int, ...]:
 class Holdings:
     """All grids that some readers hold of one dataset, and what is expected of the others."""
 
-    everything: Mapping[str, int]
+    structure: PopulationStructure
     noise: OpenNoise
     small: int = 2
     grids: dict[frozenset[str], list[PopulationGrid]] = field(default_factory=dict)
@@ -200,16 +201,18 @@ class Holdings:
     ) -> float:
         """What a new grid tells beside those that are held."""
         total = 0.0
+        may_nest = self.structure.may_nest
         for names, other in self._others():
-            if names <= grid.names:
+            if may_nest(names, grid.names):
                 if joined is not None and joined.along not in names:
                     # Both parts of one line: what they tell beyond what one of them told.
                     told = self._pair(other, joined.other)
                     total += max(0.0, self._pair(other, whole) - told)
                 else:
                     total += self._pair(other, grid)
-                total += self._completed(other, grid)
-            if names >= grid.names:
+                if names <= grid.names:
+                    total += self._completed(other, grid)
+            if may_nest(grid.names, names):
                 total += self._pair(grid, other)
         return total
 
@@ -241,6 +244,9 @@ class Holdings:
                 share *= self._share(axis.variable, span)
         return (share, parts) if apart else (0.0, 0)
 
+    def _shares(self, variable: str, parts: Sequence[int]) -> Floats:
+        return np.maximum([self._share(variable, part) for part in parts], _NOBODY)
+
     def _share(self, variable: str, span: int) -> float:
         known = self._of_all.get((variable, span))
         if known is None:
@@ -257,7 +263,7 @@ class Holdings:
         """The mean number of small parts that one pair of grids makes certain, at most."""
         if coarse.axes == fine.axes:
             return 0.0
-        nesting = GridNesting.of(self._around(coarse, fine), fine, self.everything)
+        nesting = GridNesting.of(self._around(coarse, fine), fine, self.structure)
         if nesting is None:
             return 0.0
         coarse, found = nesting.coarse, self._parts(fine)
@@ -357,6 +363,8 @@ class Holdings:
         else:
             empty = _empty(expected)
             small, lowest = _small(expected, self.small), empty + (1 - empty) * self.noise.at_end
+        possible = self.structure.possible(grid)
+        small, lowest = np.where(possible, small, 0.0), np.where(possible, lowest, 1.0)
         held = grid.numbers
         if held is not None:
             shown = held >= 0
@@ -369,6 +377,11 @@ class Holdings:
             lowest = np.where(held == EMPTY, 1.0, np.where(shown, end, lowest))
             small = np.where(held == EMPTY, 0.0, small)
         return _GridParts(small, np.maximum(lowest, 1e-12), expected)
+
+    @property
+    def everything(self) -> Mapping[str, int]:
+        """All codes of each variable."""
+        return self.structure.everything
 
     # --- What is expected of a grid, by what was shown of others
 
@@ -396,50 +409,44 @@ class Holdings:
         """What readers expect of each cell: what they were shown, or shares of the nearest coarser table."""
         if grid.is_shown and grid.numbers is not None:
             return np.maximum(grid.numbers, 0).astype(np.float64)
-        best: tuple[int, int] = (-1, -1)
-        found: Floats | None = None
-        for names, there in self.grids.items():
-            if not names <= grid.names:
-                continue
-            for other in there:
-                rank = (len(names), int(np.prod(other.shape, dtype=np.int64)))
-                if other.numbers is None or rank <= best:
-                    continue
-                drawn = self._drawn(grid, other)
-                if drawn is not None:
-                    best, found = rank, drawn
-        return found
+        nested = self.structure.may_nest
+        around = [
+            other
+            for names, there in self.grids.items()
+            if nested(names, grid.names)
+            for other in there
+            if other.numbers is not None
+        ]
+        around.sort(key=lambda one: (len(one.axes), one.size), reverse=True)
+        return next((e for e in (self._drawn(grid, one) for one in around) if e is not None), None)
 
     def _drawn(self, grid: PopulationGrid, other: PopulationGrid) -> Floats | None:
         """The cells of a grid by those of a coarser one, in proportion to shares."""
+        nesting = GridNesting.of(other, grid, self.structure)
+        if nesting is None or (nesting.inside is not None and (nesting.inside < 0).any()):
+            return None
         assert other.numbers is not None
-        numbers = np.where(other.numbers == HIDDEN, 1, np.maximum(other.numbers, 0)).astype(
-            np.float64
-        )
-        picks: list[Ints] = []
-        factor = np.ones((1,) * len(grid.axes))
+        numbers = np.where(other.numbers == HIDDEN, 1, np.maximum(other.numbers, 0))
+        found = numbers.astype(np.float64)
+        inner = np.ones((1,) * len(grid.axes))
         for at, axis in enumerate(grid.axes):
-            around = other.by_name.get(axis.variable)
-            outer = (self.everything[axis.variable],) if around is None else around.parts
-            place = placed(axis.parts, outer)[0]
-            if (place < 0).any():
-                return None
-            weights = np.ones(len(axis.parts))
-            if any(part != outer[i] for part, i in zip(axis.parts, place.tolist(), strict=True)):
-                # Where nothing is known of a variable all codes count alike, as widely as any.
-                of = [self._share(axis.variable, o) for o in outer]
-                weights = np.array(
-                    [
-                        self._share(axis.variable, part) / of[i] if of[i] > 0 else 0.0
-                        for part, i in zip(axis.parts, place.tolist(), strict=True)
-                    ]
-                )
-            factor = factor * weights.reshape(along_axis(at, len(grid.axes)))
-            if around is not None:
-                picks.append(place)
-        taken = numbers[np.ix_(*picks)] if picks else numbers
-        shape = [len(axis.parts) if axis.variable in other.names else 1 for axis in grid.axes]
-        return np.asarray(taken.reshape(shape) * factor)
+            # Of each coarser cell the share that it leaves to the codes of this axis at all.
+            whole = np.ones((1,) * len(other.axes))
+            for i, outer in enumerate(other.axes):
+                open_ = [
+                    self.structure.closure(outer.variable, p)[axis.variable] for p in outer.parts
+                ]
+                along = self._shares(axis.variable, open_)
+                whole = np.minimum(whole, along.reshape(along_axis(i, len(other.axes))))
+            found = found / whole
+            inner = inner * self._shares(axis.variable, axis.parts).reshape(
+                along_axis(at, len(grid.axes))
+            )
+        # No more than there are in all, where shares say otherwise.
+        drawn = np.minimum(
+            nesting.spread(found) * inner, nesting.spread(numbers.astype(np.float64))
+        )
+        return np.asarray(np.broadcast_to(drawn, grid.shape))
 
 
 def _bits(part: int) -> list[int]:

@@ -181,12 +181,15 @@ def passing(
 ) -> tuple[Suggestion, ...]:
     """Other questions that are answered, least loss first; each was asked and found good.
 
-    What a rule about the question alone speaks against is passed over without being counted as a try.
+    What a rule about the question alone speaks against is passed over without being counted as a try. Where
+    answers are counted together, that is all that is tried: whether numbers pass would be one more answer.
     """
     if served.snapshot is None:
         return ()
 
     def left(changed: TableQuery, snapshot: Snapshot = served.snapshot) -> tuple[Reason, ...]:
+        if snapshot.counted_together:
+            return snapshot.precheck(changed).reasons
         answer = snapshot.answer(changed)
         return answer.reasons if answer.release is None else ()
 
