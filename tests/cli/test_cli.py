@@ -154,7 +154,7 @@ def test_ingest_then_ask_with_the_starter_policy(
     assert "A strict policy was written" in done.stderr
     early = run("table", "--dataset", "shop", "--by", "kind,town", data=root)
     assert early.returncode == 1
-    assert "'lustrum protect' makes one" in early.stderr
+    assert "'lustrum protect --dataset shop' makes it" in early.stderr
     inside = str(root / "bundles" / "shop" / "report")
     refused = run("protect", "--dataset", "shop", "--report", inside, data=root)
     assert refused.returncode == 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
@@ -95,6 +95,78 @@ def test_no_words_on_a_page_are_cut_or_cover_others(
         for width in (1440, 768, 390):
             page.set_viewport_size({"width": width, "height": 900})
             assert layout_faults(page) == [], width
+
+
+# What lies below the middle of a word is asked of the browser; a mark stands out by its fill or by its edge.
+FAINT = """() => {
+  const canvas = Object.assign(document.createElement("canvas"), { width: 1, height: 1 });
+  const pen = canvas.getContext("2d", { willReadFrequently: true });
+  const paint = (...colours) => {
+    pen.clearRect(0, 0, 1, 1);
+    for (const [colour, share] of colours) {
+      pen.globalAlpha = share;
+      pen.fillStyle = colour;
+      pen.fillRect(0, 0, 1, 1);
+    }
+    return [...pen.getImageData(0, 0, 1, 1).data].slice(0, 3);
+  };
+  const linear = (part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
+  const light = ([r, g, b]) =>
+    0.2126 * linear(r / 255) + 0.7152 * linear(g / 255) + 0.0722 * linear(b / 255);
+  const contrast = (a, b) => {
+    const [dark, bright] = [light(a), light(b)].sort((x, y) => x - y);
+    return (bright + 0.05) / (dark + 0.05);
+  };
+  const look = (one) => getComputedStyle(one);
+  const drawn = (one) => one instanceof SVGElement && !(one instanceof SVGSVGElement);
+  const seen = (one) => (one ? Number(look(one).opacity) * seen(one.parentElement) : 1);
+  const colour = (one) => {
+    const { fill, fillOpacity, backgroundColor } = look(one);
+    if (!drawn(one)) return [[backgroundColor, 1]];
+    return fill === "none" ? [] : [[fill, seen(one) * Number(fillOpacity)]];
+  };
+  const below = (x, y, word) => {
+    const all = document.elementsFromPoint(x, y).reverse();
+    return all.filter((one) => one !== word && one.tagName !== "text").flatMap(colour);
+  };
+  const faults = new Set();
+  const figure = document.querySelector("figure.chart");
+  for (const word of figure.querySelectorAll("svg[role=img] text, figcaption, .series li, p")) {
+    if (!word.textContent.trim() || !word.checkVisibility({ visibilityProperty: true })) continue;
+    const box = word.getBoundingClientRect();
+    const style = look(word);
+    const ground = below(box.left + box.width / 2, box.top + box.height / 2, word);
+    const halo = style.paintOrder.startsWith("stroke") && style.stroke !== "none";
+    const ink = paint(...ground, [drawn(word) ? style.fill : style.color, seen(word)]);
+    const far = contrast(ink, halo ? paint([style.stroke, 1]) : paint(...ground));
+    if (far < 4.5) faults.add(`${word.textContent.trim().slice(0, 40)}: ${far.toFixed(2)}`);
+  }
+  const ground = [look(figure).backgroundColor, 1];
+  // A shade is read beside others and its key; a place on a map has an edge too.
+  const marks = "svg[role=img] :is(circle, path, polyline, line, rect:not([class^=h])):has(> title)";
+  for (const mark of figure.querySelectorAll(marks)) {
+    const { stroke } = look(mark);
+    const inks = [...colour(mark), ...(stroke === "none" ? [] : [[stroke, seen(mark)]])];
+    const far = Math.max(...inks.map((ink) => contrast(paint(ground, ink), paint(ground))));
+    if (far < 3) faults.add(`${mark.getAttribute("class")}: ${far.toFixed(2)}`);
+  }
+  return [...faults];
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_words_and_marks_of_a_picture_stand_out_by_day_and_night(
+    browser: Browser, live: str, kind: str, scheme: Literal["light", "dark"]
+) -> None:
+    window = {"width": 390, "height": 4000}
+    with visit(browser, live, color_scheme=scheme, viewport=window) as page:
+        page.goto(f"/datasets/demo/table?{KINDS[kind]}")
+        assert page.evaluate(FAINT) == []
+        # Words that nobody can see are found.
+        caption = page.locator("#chart-caption")
+        caption.evaluate("(one) => { one.style.color = getComputedStyle(one).backgroundColor; }")
+        assert page.evaluate(FAINT) != []
 
 
 def test_words_that_are_cut_or_covered_are_found(browser: Browser, live: str) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from copy import copy
+from dataclasses import dataclass, field
 from typing import Any
 
 from lustrum.model import (
@@ -53,7 +54,9 @@ class QuestionState:
 
     def noted(self, step: str, outcome: str, text: str, **known: Any) -> QuestionState:
         """The case with a line in its trace and whatever else the step found out."""
-        return replace(self, trace=(*self.trace, TraceStep(step, outcome, text)), **known)
+        case = copy(self)
+        vars(case).update(known, trace=(*self.trace, TraceStep(step, outcome, text)))
+        return case
 
     def refused(self, step: str, *reasons: Reason) -> QuestionState:
         """The case closed with reasons."""

@@ -51,8 +51,10 @@ def _answer() -> None:
 
 
 def _sums() -> None:
-    """Protect a register with sums and a survey with weights, as the first start of the demo does."""
+    """Protect a register with sums and a survey with weights, and answer, as the demo does."""
     from lustrum.demo import businesses, description_path, survey
+    from lustrum.local import local_service
+    from lustrum.model import TableQuery
     from lustrum.publish.bundles.make import make_bundle
     from lustrum.tabulate import FrameSource, Secret, Store, ingest, read_description
 
@@ -72,6 +74,25 @@ def _sums() -> None:
             make_bundle(
                 Store(root), name, policy, root / "bundles" / name, folder=root / "reports" / name
             )
+        service = local_service(root)
+        for name, by, kinds in _SUMS:
+            for asked in kinds:
+                question = {"dataset": name, "by": by, "totals": True, **asked}
+                service.answer(TableQuery.from_mapping(question))
+        service.close()
+
+
+_SUMS: tuple[tuple[str, list[str], tuple[dict[str, object], ...]], ...] = (
+    ("businesses", ["size"], ({"measure": "turnover"}, {"statistics": ["mean:wages"]})),
+    ("businesses", ["activity", "region"], ({"measure": "turnover"},)),
+    ("survey", ["sex"], ({"weight": "weight"}, {"weight": "weight", "measure": "hours"})),
+    (
+        "survey",
+        ["age", "education", "district"],
+        ({"weight": "weight"}, {"weight": "weight", "statistics": ["share:count:total"]}),
+    ),
+)
+"""Questions whose loops are other ones than those of counts."""
 
 
 def _audit() -> None:

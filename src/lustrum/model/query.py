@@ -17,6 +17,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from lustrum.model.errors import QueryError, choices
@@ -313,7 +314,7 @@ class TableQuery:
             )
         return statistic
 
-    @property
+    @cached_property
     def asked(self) -> tuple[Statistic, ...]:
         """All that the cells show, also where the question does not say so: a count, or a sum."""
         if self.statistics:

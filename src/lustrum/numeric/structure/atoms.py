@@ -19,6 +19,7 @@ import numpy.typing as npt
 from lustrum.model import Category
 from lustrum.model.arrays import Array, Indices, Ints, Mask
 from lustrum.numeric.structure.ragged import Lists, pointers
+from lustrum.runtime.remembered import Remembered
 
 
 @dataclass(frozen=True)
@@ -141,6 +142,23 @@ def member_lists(categories: Sequence[Category]) -> tuple[Indices, Indices]:
     return flat, np.cumsum([0, *sizes], dtype=np.intp)[:-1]
 
 
+_LISTS = Remembered[tuple[object, list[int], Indices, Indices]](
+    8 << 20, lambda known: known[2].nbytes + known[3].nbytes
+)
+"""By the identity of categories, which are kept beside: tables of many questions have the very same ones."""
+
+
+def _filled_lists(categories: Sequence[Category]) -> tuple[list[int], Indices, Indices]:
+    """The categories that a code is in, and their members."""
+    known = _LISTS.find(id(categories))
+    if known is None or known[0] is not categories:
+        filled = [index for index, category in enumerate(categories) if category.members]
+        known = categories, filled, *member_lists([categories[index] for index in filled])
+        if isinstance(categories, tuple):  # a list may change
+            _LISTS.keep(id(categories), known)
+    return known[1:]
+
+
 def over_members(
     gather: np.ufunc, array: Array, axis: int, categories: Sequence[Category]
 ) -> Array:
@@ -150,8 +168,7 @@ def over_members(
     >>> over_members(np.add, np.array([1, 2, 4]), 0, both).tolist()
     [5, 2]
     """
-    filled = [index for index, category in enumerate(categories) if category.members]
-    flat, starts = member_lists([categories[index] for index in filled])
+    filled, flat, starts = _filled_lists(categories)
     taken = array.take(flat, axis=axis)
     # A category of one code each: nothing is to be put together.
     if flat.size != starts.size:

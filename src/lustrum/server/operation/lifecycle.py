@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from itertools import product
 from types import FrameType
 
 from starlette.concurrency import run_in_threadpool
@@ -173,16 +174,20 @@ def load_loops(service: TableService) -> None:
     def ask() -> None:
         for name in service.names():
             with suppress(Exception):  # the warm-up said why
-                _ask_small(service, service.dataset(name))
+                _ask_small(service, service.dataset(name), sums=True)
 
     compile_beside(ask)
 
 
-def _ask_small(service: TableService, dataset: Dataset) -> None:
+def _ask_small(service: TableService, dataset: Dataset, *, sums: bool = False) -> None:
+    """Ask for counts, and for sums and weighted numbers too: their loops are others."""
     shortest = sorted(dataset.variables, key=lambda variable: len(variable.codes))[:2]
     query = TableQuery(dataset.name, tuple(Axis(v.name, total=True) for v in shortest))
     service.answer(query)
     service.answer(replace(query, by=query.by[:1]))
+    measures = [None, *(measure.name for measure in dataset.measures[:1])] if sums else []
+    for measure, weight in product(measures, [None, *(w.name for w in dataset.weights)]):
+        service.answer(replace(query, measure=measure, weight=weight))
 
 
 # --- What a hangup means to the server, and what the end of its parent means to a worker
