@@ -345,11 +345,13 @@ def _ends(
     # The lowest quotient has the largest denominator, unless the numerator is below 0.
     low = _end_quotient(al, np.where(al >= 0, bh, bl), apart, up, down, "down")
     high = _end_quotient(ah, np.where(ah >= 0, bl, bh), apart, up, down, "up")
+    low, high = np.where(apart, low, -UNBOUNDED), np.where(apart, high, UNBOUNDED)
     touching = exists & (bl == 0) & (bh > 0)
-    from_zero = _end_quotient(al, bh, touching & (al >= 0), up, down, "down")
-    to_zero = _end_quotient(ah, bh, touching & (ah <= 0), up, down, "up")
-    low = np.where(apart, low, np.where(touching & (al >= 0), from_zero, -UNBOUNDED))
-    high = np.where(apart, high, np.where(touching & (ah <= 0), to_zero, UNBOUNDED))
+    from_zero, to_zero = touching & (al >= 0), touching & (ah <= 0)
+    if from_zero.any():
+        low = np.where(from_zero, _end_quotient(al, bh, from_zero, up, down, "down"), low)
+    if to_zero.any():
+        high = np.where(to_zero, _end_quotient(ah, bh, to_zero, up, down, "up"), high)
     return low, high
 
 

@@ -130,14 +130,15 @@ def _errors(
     scale = 10**measure.decimals
     figures: list[SizeFigures] = []
     digits = np.searchsorted(_POWERS, published // scale, side="right")
+    errors = noise.error(published.astype(np.float64), variables)
     for size in np.unique(digits).tolist():
-        sums: Floats = published[digits == size].astype(np.float64)
+        there = errors[digits == size]
         figures.append(
             SizeFigures(
                 least=0 if size == 0 else 10 ** (size - 1),
                 most=10**size,
-                cells=int(sums.size),
-                error=_rounded(float(noise.error(sums, variables).mean())),
+                cells=int(there.size),
+                error=_rounded(float(there.mean())),
             )
         )
     return tuple(figures)
