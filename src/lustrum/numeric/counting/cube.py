@@ -182,9 +182,9 @@ class Cube:
     contributions: Contributions | None = None
     possible: PossibleCells | None = None
 
-    def shown(self, *, structural: bool = True) -> Table:
+    def shown(self) -> Table:
         axes = [(axis.shown, axis.shown_atoms) for axis in self.plan.axes]
-        table = self._table(axes, filtered=True, structural=structural)
+        table = self._table(axes, filtered=True)
         if self.contributors is None:
             return table
         return replace(table, contributors=self.contributors, contributions=self.contributions)

@@ -293,8 +293,7 @@ class BundleNumbers:
             possible = self._combinations.within(axes, passing)
             low, high = report.support.aggregate(low, high, listed, possible)
         else:
-            cells = self._occupied.cube(replace(query, measure=None))
-            occupied = cells.shown(structural=False)
+            occupied = self._occupied.cube(replace(query, measure=None)).shown()
             assert occupied.keys is not None
             low, high = occupied.keys.astype(np.int64), occupied.values
         known: list[str] = []
