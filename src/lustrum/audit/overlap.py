@@ -26,6 +26,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, reduce
 from operator import or_
+from typing import Any
 
 import numpy as np
 
@@ -189,12 +190,11 @@ class Holdings:
             joined.array(one.small, other.small), joined.array(one.lowest, other.lowest), expected
         )
 
-    def _others(self) -> Iterator[tuple[frozenset[str], PopulationGrid]]:
-        """All grids, but those that are part of a larger one while a question is judged."""
-        for names, there in list(self.grids.items()):
-            for other in there:
-                if id(other) not in self._within:
-                    yield names, other
+    def _finer(self, coarse: PopulationGrid) -> Iterator[PopulationGrid]:
+        """The grids of more variables, but those that are part of a larger one while a question is judged."""
+        for names, there in self.grids.items():
+            if names > coarse.names:
+                yield from (one for one in there if id(one) not in self._within)
 
     def _added(
         self, grid: PopulationGrid, joined: JoinedGrids | None, whole: PopulationGrid
@@ -202,7 +202,9 @@ class Holdings:
         """What a new grid tells beside those that are held."""
         total = 0.0
         may_nest = self.structure.may_nest
-        for names, other in self._others():
+        for names, other in [(n, one) for n, there in self.grids.items() for one in there]:
+            if id(other) in self._within:
+                continue
             if may_nest(names, grid.names):
                 if joined is not None and joined.along not in names:
                     # Both parts of one line: what they tell beyond what one of them told.
@@ -219,12 +221,11 @@ class Holdings:
     def _completed(self, coarse: PopulationGrid, grid: PopulationGrid) -> float:
         """What held grids tell more once a new one shows most of what they leave out of a coarser one."""
         total = 0.0
-        for names, other in self._others():
-            if names > coarse.names:
-                left_out = 1.0 - self._share_of(other, coarse, None)[0]
-                if left_out > 0 and self._share_of(grid, coarse, other)[0] >= left_out / 2:
-                    more = self._pair(coarse, other, beside=grid)
-                    total += max(0.0, more - self._pair(coarse, other))
+        for other in self._finer(coarse):
+            left_out = 1.0 - self._share_of(other, coarse, None)[0]
+            if left_out > 0 and self._share_of(grid, coarse, other)[0] >= left_out / 2:
+                more = self._pair(coarse, other, beside=grid)
+                total += max(0.0, more - self._pair(coarse, other))
         return total
 
     def _share_of(
@@ -285,25 +286,12 @@ class Holdings:
 
     def _around(self, coarse: PopulationGrid, fine: PopulationGrid) -> PopulationGrid:
         """The part of a coarser grid in which cells of a finer one can lie; all others tell nothing of it."""
-        picks = [
-            _overlapping(axis.parts, fine.by_name[axis.variable].span)
-            if axis.variable in fine.names
-            else tuple(range(len(axis.parts)))
-            for axis in coarse.axes
-        ]
-        if tuple(map(len, picks)) == coarse.shape or not all(picks):
-            return coarse
-        index, known = np.ix_(*picks), self._parts(coarse)
-        part = PopulationGrid(
-            tuple(
-                GridAxis(axis.variable, tuple(axis.parts[at] for at in pick))
-                for axis, pick in zip(coarse.axes, picks, strict=True)
-            ),
-            None if coarse.numbers is None else coarse.numbers[index],
-        )
-        expected = None if known.expected is None else known.expected[index]
-        parts = _GridParts(known.small[index], known.lowest[index], expected)
-        self._judged[id(part)] = part, parts
+        part, index = _cut(coarse, fine)
+        if part is not coarse:
+            known = self._parts(coarse)
+            expected = None if known.expected is None else known.expected[index]
+            parts = _GridParts(known.small[index], known.lowest[index], expected)
+            self._judged[id(part)] = part, parts
         return part
 
     def _rest(self, nesting: GridNesting, expected: Floats | None) -> Floats:
@@ -323,7 +311,7 @@ class Holdings:
             return best
         fine = nesting.fine
         cut = {axis.variable for axis in fine.axes if axis.span != self.everything[axis.variable]}
-        others = [one for names, one in self._others() if names > nesting.coarse.names]
+        others = self._finer(nesting.coarse)
         shares: dict[tuple[tuple[str, int, int], ...], tuple[float, int]] = {}
         for other in (*others, *(() if beside is None else (beside,))):
             if other is not fine:
@@ -422,6 +410,7 @@ class Holdings:
 
     def _drawn(self, grid: PopulationGrid, other: PopulationGrid) -> Floats | None:
         """The cells of a grid by those of a coarser one, in proportion to shares."""
+        other = _cut(other, grid)[0]
         nesting = GridNesting.of(other, grid, self.structure)
         if nesting is None or (nesting.inside is not None and (nesting.inside < 0).any()):
             return None
@@ -447,6 +436,27 @@ class Holdings:
             nesting.spread(found) * inner, nesting.spread(numbers.astype(np.float64))
         )
         return np.asarray(np.broadcast_to(drawn, grid.shape))
+
+
+def _cut(coarse: PopulationGrid, fine: PopulationGrid) -> tuple[PopulationGrid, Any]:
+    """The cells of a coarser grid that share codes with a finer one, as a grid, and their places."""
+    picks = [
+        _overlapping(axis.parts, fine.by_name[axis.variable].span)
+        if axis.variable in fine.names
+        else tuple(range(len(axis.parts)))
+        for axis in coarse.axes
+    ]
+    index = np.ix_(*picks)
+    if tuple(map(len, picks)) == coarse.shape or not all(picks):
+        return coarse, index
+    axes = (
+        GridAxis(axis.variable, tuple(axis.parts[at] for at in pick))
+        for axis, pick in zip(coarse.axes, picks, strict=True)
+    )
+    return (
+        PopulationGrid(tuple(axes), None if coarse.numbers is None else coarse.numbers[index]),
+        index,
+    )
 
 
 def _bits(part: int) -> list[int]:
