@@ -133,12 +133,23 @@ def test_a_refusal_shows_no_number_and_says_why(client: TestClient, root: Path) 
     assert "already answered" in page.text
 
 
-def test_a_table_made_in_the_background_is_recorded_when_it_is_fetched(
-    client: TestClient, root: Path
+def test_a_job_looks_at_no_number_until_it_is_fetched_and_recorded(
+    client: TestClient, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """How far it came, and how long that took, would tell whether unrecorded numbers keep the rules."""
+    looked: list[TableQuery] = []
+    views = KeyedNumbers.views
+
+    def seen(numbers: KeyedNumbers, query: TableQuery) -> Any:
+        looked.append(query)
+        return views(numbers, query)
+
+    monkeypatch.setattr(KeyedNumbers, "views", seen)
     job = client.post("/api/v1/jobs", json=AGE).json()
     until(lambda: client.get(f"/api/v1/jobs/{job['id']}").json()["state"] == "done")
     assert not lines(root)
+    assert (Axis("age"),) not in {query.by for query in looked}
+    assert client.get(f"/api/v1/jobs/{job['id']}").json()["step"] == ""
     result = client.get(f"/api/v1/jobs/{job['id']}/result").json()
     assert result["decision"] == "answer"
     [entry] = lines(root)

@@ -15,8 +15,9 @@ from functools import cached_property
 from lustrum.answer import Precheck, Snapshot, TableService
 from lustrum.answer.ledger import ReleaseLedger
 from lustrum.answer.ledger_audit import LedgerWatch
+from lustrum.answer.question_state import QuestionState
 from lustrum.answer.readers import current_reader
-from lustrum.model import Decision, TableQuery
+from lustrum.model import Decision, Reason, TableQuery
 from lustrum.model.text import say
 from lustrum.runtime.stop import Stopped, stop_asked, within
 from lustrum.server.http.errors import Problem, ProblemError
@@ -212,7 +213,8 @@ class Questions:
         self, query: TableQuery, snapshot: Snapshot, form: str
     ) -> ServedAnswer | Job:
         needed = self._sized(query, snapshot, form)
-        if needed is None or needed.cells <= self.settings.background_cells:
+        small = needed is None or needed.cells <= self.settings.background_cells
+        if small or snapshot.counted_together:
             return self._answer(query, snapshot)
         job = self.jobs.submit(query, snapshot.mark, snapshot.policy.role)
         return self.answer_of(job) or job
@@ -249,9 +251,9 @@ class Questions:
         snapshot = snapshot_of(self.service, job.query.dataset)
         self._sized(job.query, snapshot, form)
         decision = self.jobs.result(job.id, snapshot.mark)
-        if decision is None:
-            return None
-        return ServedAnswer(self._recorded(job.query, snapshot, lambda: decision), snapshot)
+        if decision is not None and snapshot.counted_together:
+            return self._answer(job.query, snapshot)
+        return None if decision is None else ServedAnswer(decision, snapshot)
 
     def _sized(self, query: TableQuery, snapshot: Snapshot, form: str) -> Estimate | None:
         """What a question will need in a form; nothing if the rules refuse it before anything is counted.
@@ -272,7 +274,11 @@ class Questions:
     def _in_background(self, query: TableQuery) -> Decision:
         # Nobody holds a line open for it: it waits for its turn as long as it takes.
         snapshot = self.service.snapshot(query.dataset)
-        # What it finds is recorded for each reader who fetches it.
+        if snapshot.counted_together:
+            # Its steps and its time would tell of numbers that stand in no book: it is made when it is fetched.
+            later = Reason("ledger", say("The table is made when it is fetched."))
+            state = QuestionState(query, snapshot.numbers, snapshot.policy)
+            return state.refused("ledger", later).decision()
         return self._decided(
             query,
             lambda: snapshot.answer(query),
