@@ -7,9 +7,9 @@ Asks all tables up to three variables of the demo census, and three within each 
 each for themselves and both as one. The attack passes bounds through all tables that were answered; what is
 refused is decided by shown numbers, so that a refusal tells it nothing more. The part ``towns`` attacks a small
 town in which nothing but the ledger protects, on both presets: linear programs over all that exists, averages
-over splits, trackers by other variables, and an asker that learnt under other keys. Then streams of questions like
-those of a server are drawn, and the share that is refused is recorded as the stream goes on. Last the time of
-one decision beside ten thousand answers, and of one line in the book. The exit code is 1 if small counts are
+over splits, trackers by other variables, and an asker that learnt under other keys. Then streams of questions
+like those of a server are drawn, and the share that is refused is recorded as the stream goes on. Last the time
+of one decision beside ten thousand answers, and of one line in the book. The exit code is 1 if small counts are
 certain beyond what a limit allows, or none without a ledger.
 """
 
@@ -195,6 +195,7 @@ def towns(persons: int, keys: int, root: Path) -> bool:
                     "questions": sum(one.asked for one in runs),
                     "refused by the ledger": sum(one.refused.get("ledger", 0) for one in runs),
                     "certain ones and twos": certain,
+                    "one of two values": sum(one.claims.narrow for one in runs),
                     "expected": sum(one.charged for one in runs),
                     "named by averages": sum(one.claims.named for one in runs),
                 },

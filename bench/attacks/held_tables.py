@@ -110,9 +110,10 @@ def questions(dataset: Dataset) -> dict[str, list[dict[str, Any]]]:
 
 @dataclass(frozen=True)
 class Claims:
-    """Ones and twos that are certain, claims that are wrong, and what averages name, right and wrong."""
+    """Ones and twos that are certain, or one of two values, wrong claims, and what averages name."""
 
     certain: int = 0
+    narrow: int = 0
     wrong: int = 0
     named: int = 0
     named_wrong: int = 0
@@ -194,8 +195,8 @@ class HeldTables:
         if not self.shown:
             return Claims()
         people, shown, low, high, targets, true = self._structure()
-        certain, wrong = self._bounded(people, shown, low, high, targets, true)
-        return Claims(certain, wrong, *self.averaged(), self.two_numbers)
+        bounded = self._bounded(people, shown, low, high, targets, true)
+        return Claims(*bounded, *self.averaged(), self.two_numbers)
 
     def averaged(self) -> tuple[int, int]:
         """How many ones and twos averages over everything name, rightly and wrongly."""
@@ -228,7 +229,7 @@ class HeldTables:
 
     def _bounded(
         self, people: Mask, shown: Floats, low: Floats, high: Floats, targets: Mask, true: Floats
-    ) -> tuple[int, int]:
+    ) -> tuple[int, int, int]:
         model = highspy.Highs()
         model.silent()
         for _ in range(people.shape[1]):
@@ -243,30 +244,32 @@ class HeldTables:
             if low[over] - high[at] < 1:  # otherwise the bounds say so already
                 rest = np.flatnonzero(people[over] & ~people[at])
                 model.addRow(1.0, highspy.kHighsInf, len(rest), rest, np.ones(len(rest)))
-        certain = wrong = 0
+        certain = narrow = wrong = 0
         keys = list(self.shown)
         for target, count in zip(targets, true, strict=True):
             if not 1 <= count <= self.small:
                 continue
-            ends = []
+            ends, rows = [], set[int]()
             for sign in (-1.0, 1.0):
                 for column in np.flatnonzero(target):
                     model.changeColCost(int(column), sign)
                 model.run()
                 value = sign * model.getInfo().objective_function_value
                 ends.append(np.floor(value + 1e-6) if sign < 0 else np.ceil(value - 1e-6))
-                duals = np.array(model.getSolution().row_dual)
-                if ends[0] > count:
+                duals = np.array(model.getSolution().row_dual)[: len(keys)]
+                rows |= set(np.flatnonzero(np.abs(duals) > 1e-9).tolist())
+                if ends[0] > count + 1:
                     break
             for column in np.flatnonzero(target):
                 model.changeColCost(int(column), 0.0)
-            wrong += ends[0] < count or (len(ends) > 1 and ends[1] > count)
-            if ends[0] == ends[-1] == count and len(ends) > 1:
-                certain += 1
-                for row in np.flatnonzero(np.abs(duals[: len(keys)]) > 1e-9):
-                    for asked in self.led[keys[row]]:
-                        self.behind[asked] = self.behind.get(asked, 0) + 1
-        return certain, int(wrong)
+            high, low_end = ends[0], ends[-1] if len(ends) > 1 else 0
+            wrong += high < count or low_end > count
+            certain += bool(high == low_end)
+            narrow += bool(high - low_end == 1)
+            if high - low_end <= 1:
+                for asked in {one for row in rows for one in self.led[keys[row]]}:
+                    self.behind[asked] = self.behind.get(asked, 0) + 1
+        return certain, narrow, int(wrong)
 
     def _averaged(
         self, people: Mask, shown: Floats, targets: Mask, true: Floats
@@ -303,6 +306,5 @@ class HeldTables:
 
 
 def learnt(asked: Sequence[dict[str, Any]], behind: dict[int, int]) -> list[dict[str, Any]]:
-    """The questions that led to certain counts under other keys, the most telling first, and no others."""
-    order = sorted(behind, key=lambda at: -behind[at])
-    return [asked[at] for at in order]
+    """The questions that led to narrow counts under other keys first, the most telling before the others."""
+    return [asked[at] for at in sorted(range(len(asked)), key=lambda at: -behind.get(at, 0))]
