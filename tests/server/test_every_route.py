@@ -8,7 +8,9 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -21,7 +23,10 @@ from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, example, given, settings
 
 from examples import examples
+from lustrum.answer.ledger import ReleaseLedger
+from lustrum.ledger.releases import ReleaseBook
 from lustrum.model import Release, TableQuery
+from lustrum.public.numbers import KeyedNumbers
 from lustrum.publish.bundles.make import make_bundle
 from lustrum.server.urls import forms
 from lustrum.tabulate import Store
@@ -305,3 +310,61 @@ def test_the_parts_of_an_answer_are_those_of_the_whole(asked_of: House) -> None:
         assert [part.status_code for part in parts] == [206, 206], way.name
         assert b"".join(part.content for part in parts) == whole.content
         assert {part.headers["etag"] for part in parts} == {whole.headers["etag"]}
+
+
+def test_no_way_out_looks_at_numbers_beside_the_book(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under a ledger every number that a request needs is made where its line is entered, and nowhere else."""
+    counts = 400 + 7 * np.arange(np.prod(SHAPE)).reshape(SHAPE)
+    one = house(tmp_path / "data", counts, ROUNDED + "[ledger]\nlimit = 10\n", LEFT_OUT)
+    depth, beside = ContextVar("depth", default=0), list[TableQuery]()
+    views, decided = KeyedNumbers.views, ReleaseLedger.decided
+
+    def looked(numbers: KeyedNumbers, query: TableQuery) -> Any:
+        if not depth.get():
+            beside.append(query)
+        return views(numbers, query)
+
+    def entered(ledger: ReleaseLedger, *words: Any) -> Any:
+        token = depth.set(1)
+        try:
+            return decided(ledger, *words)
+        finally:
+            depth.reset(token)
+
+    monkeypatch.setattr(ReleaseLedger, "decided", entered)
+    with TestClient(one.app, base_url="http://house.test") as client:
+        asked_of = replace(one, client=client)
+        until(lambda: client.get("/health/ready").status_code == 200)
+        monkeypatch.setattr(KeyedNumbers, "views", looked)
+        jobs = one.app.state.questions.jobs
+        for by in (["sex", "area"], ["tenure", "sex"], ["sex", "area", "tenure"]):
+            query = TableQuery.from_mapping({"dataset": "marked", "by": by})
+            for way in ways(query):
+                got = asked_of.ask(way.asked)
+                if way.name == "saved":
+                    saved = got.json()["id"]
+                    asked_of.ask(Asked("GET", f"/pxapi/v2/savedqueries/{saved}/data"))
+            words = urlencode([("by", name) for name in by])
+            page = quote(f"http://house.test/datasets/marked/table?{words}", safe="")
+            for place in (
+                *(f"/datasets/marked{end}?{words}" for end in ("", "/table", "/embed")),
+                *(f"/datasets/marked/table?{words}&as={view}" for view in ("chart", "map")),
+                f"/oembed?url={page}",
+                f"/api/v1/hints?dataset=marked&{words}",
+                f"/api/v1/datasets/marked/citation?{words}",
+                "/api/v1/catalogue.jsonld",
+                "/pxapi/v2/tables/marked/defaultselection",
+                "/pxapi/v2/tables/marked/metadata",
+            ):
+                assert asked_of.ask(Asked("GET", place)).status_code < 500
+            made = asked_of.ask(Asked("POST", "/api/v1/jobs", body=query.to_mapping())).json()["id"]
+            until(lambda made=made: jobs.store.find(made).state == "done")  # type: ignore[misc]
+            assert asked_of.ask(Asked("GET", f"/api/v1/jobs/{made}")).json()["step"] == ""
+            assert asked_of.ask(Asked("GET", f"/api/v1/jobs/{made}/result")).status_code == 200
+        entries = list(ReleaseBook(tmp_path / "data").entries())
+    one.service.close()
+    assert not beside
+    questions = [str(entry.said["question"]) for entry in entries]
+    assert len(questions) == len(set(questions)) >= 2
