@@ -156,6 +156,7 @@ def towns(persons: int, keys: int, root: Path) -> bool:
         ("one audience", {}, (EVERYBODY,)),
         ("two tokens of one group", dict(alone), grouped),
         ("two tokens, not grouped (control)", dict(alone), two),
+        ("limit 10 (control of what is expected)", {"limit": 10.0}, (EVERYBODY,)),
     ]
     right = True
     for preset_name, (kind, asked) in product(("keyed-rounding", "cell-key"), attacks_of.items()):
@@ -203,6 +204,8 @@ def towns(persons: int, keys: int, root: Path) -> bool:
             right = right and not any(one.claims.wrong or one.claims.two_numbers for one in runs)
             if "control" not in title:
                 right = right and certain <= max(1, keys // 10 + 1)
+            elif "limit" in title:
+                right = right and certain <= max(1.0, sum(one.charged for one in runs))
     return right
 
 
