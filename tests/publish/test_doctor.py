@@ -8,12 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
 
 from faults.world import build
-from lustrum.model import DatasetError
+from lustrum.model import Dataset, DatasetError
+from lustrum.policy.presets import preset
 from lustrum.publish.doctor import HealthFinding, examine
-from lustrum.tabulate import Secret, Store
+from lustrum.tabulate import FrameSource, Secret, Store, ingest
 from lustrum.tabulate.store.secret_files import NEXT
 
 
@@ -194,3 +196,34 @@ def test_what_no_backup_holds_is_a_note(good: Path, tmp_path: Path) -> None:
     assert not [f for f in examine(root) if "no backup holds it" in f.sentence]
     (root / "notes.txt").write_text("by hand")
     assert [f.about for f in examine(root) if "no backup holds it" in f.sentence] == ["notes.txt"]
+
+
+@pytest.mark.parametrize("said", [True, False])
+def test_a_ledger_is_told_which_variables_follow_from_others(tmp_path: Path, said: bool) -> None:
+    zeros = [
+        {"reason": "Elsewhere.", "where": {"region": ["n"], "area": ["s1"]}},
+        {"reason": "Elsewhere.", "where": {"region": ["s"], "area": ["n1", "n2"]}},
+    ]
+    dataset = Dataset.from_mapping(
+        {
+            "dataset": {"name": "town", "record_id": "id"},
+            "variables": [
+                {"name": "area", "codes": ["n1", "n2", "s1"]},
+                {"name": "region", "codes": ["n", "s"]},
+                {"name": "sex", "codes": ["f", "m"]},
+            ],
+            "structural_zeros": zeros if said else [],
+        }
+    )
+    area = ["n1", "n2", "s1"] * 40
+    people = pa.table(
+        {"id": range(120), "area": area, "region": [a[0] for a in area], "sex": ["f", "m"] * 60}
+    )
+    store = Store(tmp_path)
+    ingest(FrameSource(people), dataset, store)
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies" / "town.toml").write_text(preset("keyed-rounding", "town"))
+    found = [f.sentence for f in notes(tmp_path) if "structural_zeros" in f.sentence]
+    assert [sentence.split(":")[0] for sentence in found] == (
+        [] if said else ["area tells region of everybody, and no [[structural_zeros]] says so"]
+    )

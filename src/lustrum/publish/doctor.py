@@ -7,11 +7,14 @@ import shutil
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import permutations
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+
 from lustrum.ledger.acts import acts_of
-from lustrum.model import LustrumError, PolicyError
+from lustrum.model import Axis, LustrumError, PolicyError, TableQuery
 from lustrum.model.errors import DatasetError
 from lustrum.policy import check_names, read_policy
 from lustrum.policy.explain import warnings
@@ -36,7 +39,7 @@ from lustrum.runtime.data_folder import (
     unknown_entries,
 )
 from lustrum.runtime.durable import contained, outages
-from lustrum.tabulate import EmbeddedEngine, Store
+from lustrum.tabulate import EmbeddedEngine, Engine, Store
 from lustrum.tabulate.keys import Secret
 from lustrum.tabulate.store.files import VersionFiles
 from lustrum.tabulate.store.folder import LEFTOVER
@@ -245,6 +248,24 @@ def _policy(
         )
     for sentence in warnings(policy):
         yield HealthFinding("note", about, sentence)
+    if recorded and policy.ledger is not None:
+        yield from _unsaid(opened(store, name, 1))
+
+
+def _unsaid(engine: Engine) -> Iterator[HealthFinding]:
+    """Variables that follow from others without a word in the description: a ledger does not know of it."""
+    dataset = engine.dataset
+    for one, other in permutations(dataset.variables, 2):
+        table = engine.tabulate(TableQuery(dataset.name, (Axis(one.name), Axis(other.name))))
+        there = table.values > 0
+        never = np.zeros(table.shape, bool) if table.structural is None else table.structural
+        told = (there | never)[there.any(axis=1)].all()
+        if not told and (there.sum(axis=1) <= 1).all() and there.any(axis=0).sum() > 1:
+            sentence = (
+                f"{one.label} tells {other.label} of everybody, and no [[structural_zeros]] says so: the "
+                "ledger cannot hold tables by the one against tables by the other. Add them, or drop one."
+            )
+            yield HealthFinding("note", dataset.name, sentence)
 
 
 def _bundles(root: Path) -> Iterator[HealthFinding]:
