@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any
 
-from lustrum.model.errors import DescriptionError, QueryError, choices
+from lustrum.model.errors import DescriptionError, QueryError, check_known, choices
 from lustrum.model.geography import Geography
 from lustrum.model.hierarchy import Category, Hierarchy
 from lustrum.model.text import say
@@ -175,13 +175,11 @@ class Dataset:
 
     @classmethod
     def _from_mapping(cls, description: Mapping[str, Any]) -> Dataset:
-        known = {
-            "dataset", "variables", "measures", "weights", "structural_zeros", "translations",
-            "maps",
-        }  # fmt: skip
-        for key in description:
-            if key not in known:
-                raise DescriptionError(f"Unknown table {key!r}; {choices(key, sorted(known))}.")
+        known = (
+            "dataset", "maps", "measures", "structural_zeros", "translations", "variables",
+            "weights",
+        )  # fmt: skip
+        check_known(description, known, "Unknown table", DescriptionError)
         source, translations = description, read_translations(description.get("translations", {}))
         if translations:
             description = labelled(description, translations)
@@ -486,6 +484,4 @@ def _whole(raw: Mapping[str, Any], key: str, where: str) -> int:
 
 
 def _only(raw: Mapping[str, Any], known: Sequence[str], where: str) -> None:
-    for key in raw:
-        if key not in known:
-            raise DescriptionError(f"{where}: unknown key {key!r}; {choices(key, known)}.")
+    check_known(raw, known, f"{where}: unknown key", DescriptionError)

@@ -95,6 +95,16 @@ def choices(given: object, valid: Iterable[str], most: int = 8) -> str:
     return say("there are: {listed}", listed=listed)
 
 
+def check_known(
+    names: Iterable[object], known: Iterable[str], unknown: str, kind: type[InputError] = InputError
+) -> None:
+    """Refuse a name that is not known; ``unknown`` begins the sentence, such as "There is no variable"."""
+    valid = list(known)
+    for name in names:
+        if name not in valid:
+            raise kind(f"{unknown} {name!r}; {choices(name, valid)}.")
+
+
 def kind_of(value: object) -> str:
     """The type of a value with its article, for a message about a value of the wrong type.
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from lustrum.model.errors import QueryError, choices
+from lustrum.model.errors import QueryError, check_known, choices
 from lustrum.model.hierarchy import Category
 from lustrum.model.statistic import TOTAL_SHARE, Quantity, Statistic
 from lustrum.model.text import Label, listed, say
@@ -386,9 +386,7 @@ class TableQuery:
                 'A table query is an object, such as {"dataset": "demo", "by": ["sex"]}.'
             )
         known = ("dataset", "by", "where", "measure", "weight", "statistics", "totals")
-        for key in raw:
-            if key not in known:
-                raise QueryError(f"A table query has no key {key!r}; {choices(key, known)}.")
+        check_known(raw, known, "A table query has no key", QueryError)
         dataset = raw.get("dataset")
         if not isinstance(dataset, str):
             raise QueryError("A table query needs 'dataset', the name of a dataset in quotes.")
@@ -448,11 +446,7 @@ def _axis(raw: object) -> Axis:
         )
     variable = raw["variable"]
     known = ("variable", "level", "codes", "groups", "total")
-    for key in raw:
-        if key not in known:
-            raise QueryError(
-                f"Variable {variable!r}: unknown key {key!r}; {choices(str(key), known)}."
-            )
+    check_known(raw, known, f"Variable {variable!r}: unknown key", QueryError)
     codes = raw.get("codes")
     groups = raw.get("groups", ())
     if not isinstance(groups, Sequence) or isinstance(groups, str):

@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lustrum.model.errors import QueryError, choices
+from lustrum.model.errors import QueryError, check_known, choices
 from lustrum.model.text import say
 
 KINDS = ("count", "sum", "mean", "ratio", "share", "growth", "median", "quantile")
@@ -236,9 +236,7 @@ class Statistic:
                 "Each entry of 'statistics' must be a text such as 'mean:turnover' or an object with "
                 "'statistic'."
             )
-        for key in raw:
-            if key not in _KEYS:
-                raise QueryError(f"A statistic has no key {key!r}; {choices(str(key), _KEYS)}.")
+        check_known(raw, _KEYS, "A statistic has no key", QueryError)
         for key in ("measure", "per", "of", "variable"):
             if raw.get(key) is not None and not isinstance(raw[key], str):
                 raise QueryError(f"{key!r} of a statistic must be a name in quotes.")

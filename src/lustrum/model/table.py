@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model.arrays import Floats, Indices, Ints, Mask, Words
-from lustrum.model.errors import InputError, choices, kind_of
+from lustrum.model.errors import InputError, check_known, kind_of
 from lustrum.model.hierarchy import Category
 from lustrum.model.labelled_counts import is_labelled, read_labelled, whole_numbers
 from lustrum.model.plugins import load
@@ -82,11 +82,7 @@ def known_words(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def checked(*args: P.args, **kwargs: P.kwargs) -> T:
-        for word in kwargs:
-            if word not in names:
-                raise InputError(
-                    f"{function.__name__!r} has no argument {word!r}; {choices(word, names)}."
-                )
+        check_known(kwargs, names, f"{function.__name__!r} has no argument")
         return function(*args, **kwargs)
 
     return checked

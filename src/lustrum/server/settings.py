@@ -15,7 +15,7 @@ from limits import parse_many
 
 from lustrum.answer.separate_process import LEAST_SILENCE, SILENCE
 from lustrum.model import InputError
-from lustrum.model.errors import choices
+from lustrum.model.errors import check_known
 from lustrum.model.workers import workers as processors
 
 # --- Names and addresses of hosts, as settings list them and as requests name them
@@ -212,8 +212,5 @@ class Settings:
         if isinstance(raw.get("cors"), bool):  # as files said until 0.2
             raw = {"other_sites": ("none", "all")[raw["cors"]], **raw}
             raw.pop("cors")
-        known = [field.name for field in fields(cls)]
-        for name in raw:
-            if name not in known:
-                raise InputError(f"There is no setting {name!r}; {choices(name, known)}.")
+        check_known(raw, [field.name for field in fields(cls)], "There is no setting")
         return cls(**raw)

@@ -14,7 +14,7 @@ from lustrum.audit.bounding.compute import Bounds
 from lustrum.audit.knowledge.facts import ContradictionError
 from lustrum.model import InputError
 from lustrum.model.arrays import Ints, Mask
-from lustrum.model.errors import choices
+from lustrum.model.errors import check_known
 
 Axes: TypeAlias = frozenset[int]
 """Variables of the cube by their places; empty for the grand total."""
@@ -179,11 +179,9 @@ class Margins:
 
 
 def _places(names: tuple[str, ...], margin: Iterable[str]) -> tuple[int, ...]:
-    places = []
-    for name in margin:
-        if name not in names:
-            raise InputError(f"The cube has no variable {name!r}; {choices(name, names)}.")
-        places.append(names.index(name))
+    margin = tuple(margin)
+    check_known(margin, names, "The cube has no variable")
+    places = [names.index(name) for name in margin]
     if len(set(places)) < len(places):
         raise InputError(
             f"The margin {_label(tuple(margin))} names a variable twice; name each once."

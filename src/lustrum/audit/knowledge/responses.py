@@ -18,7 +18,7 @@ from scipy import sparse
 from lustrum.audit.knowledge.facts import Knowledge
 from lustrum.audit.knowledge.published import PublishedTable, from_tables, hidden_cube
 from lustrum.model import InputError, Variable
-from lustrum.model.errors import choices
+from lustrum.model.errors import check_known
 from lustrum.numeric.structure import UNBOUNDED, TableLayout
 
 RelationLike: TypeAlias = (
@@ -224,9 +224,8 @@ def _joined(parts: Mapping[str, Knowledge], relations: Sequence[Relation]) -> Kn
     blocks, lows, highs = [sparse.block_diag([k.matrix for k in known], format="csr")], [], []
     for relation in relations:
         weights = np.zeros((1, len(names)), dtype=np.int64)
+        check_known(relation.weights, names, "There is no response")
         for name, weight in relation.weights.items():
-            if name not in parts:
-                raise InputError(f"There is no response {name!r}; {choices(name, names)}.")
             weights[0, names.index(name)] = weight
         same = sparse.eye_array(cells, dtype=np.int64, format="csr")
         blocks.append(sparse.kron(sparse.csr_array(weights), same, format="csr"))

@@ -14,7 +14,7 @@ from typing import Any
 
 from lustrum.audit import Relation
 from lustrum.model import Axis, Dataset, InputError, QueryError, TableQuery
-from lustrum.model.errors import choices
+from lustrum.model.errors import check_known, choices
 from lustrum.model.plugins import names
 from lustrum.policy.read import finished_text
 from lustrum.publish.programme.hierarchies import regrouped, tree_codes
@@ -78,9 +78,9 @@ def bound_to(programme: Programme, dataset: Dataset) -> Programme:
 
 
 def _programme(document: Mapping[str, Any], folder: Path) -> Programme:
-    _only(document, ("programme", "data", "sets"), "the file")
+    check_known(document, ("programme", "data", "sets"), "the file has no key")
     head = _table(document, "programme", "the file")
-    _only(head, _HEAD, "[programme]")
+    check_known(head, _HEAD, "[programme] has no key")
     name = _name(head, "[programme]")
     sets = tuple(_set(table_set, folder) for table_set in _tables(document, "sets", "the file"))
     if not sets:
@@ -88,10 +88,7 @@ def _programme(document: Mapping[str, Any], folder: Path) -> Programme:
     _distinct([table_set.name for table_set in sets], "set")
     _distinct([table.name for table_set in sets for table in table_set.tables], "table")
     formats = tuple(_texts(head.get("formats", USUAL_FORMATS), "[programme]: 'formats'"))
-    for one in formats:
-        known = names("lustrum.formats")
-        if one not in known:
-            raise InputError(f"[programme]: there is no format {one!r}; {choices(one, known)}.")
+    check_known(formats, names("lustrum.formats"), "[programme]: there is no format")
     source = _source(_table(document, "data", "the file"), folder)
     if source.bundle is None:
         check_sets(sets)
@@ -150,7 +147,7 @@ def _programme(document: Mapping[str, Any], folder: Path) -> Programme:
 
 
 def _source(section: Mapping[str, Any], folder: Path) -> Source:
-    _only(section, _DATA, "[data]")
+    check_known(section, _DATA, "[data] has no key")
     given = {key: _optional(section, key, "[data]") for key in _DATA}
     places = [key for key in ("dataset", "file", "bundle") if given[key] is not None]
     if len(places) != 1:
@@ -184,7 +181,7 @@ def _source(section: Mapping[str, Any], folder: Path) -> Source:
 def _set(section: Mapping[str, Any], folder: Path) -> PreparedSet:
     name = _name(section, "[[sets]]")
     where = f"Set {name!r}"
-    _only(section, _SET, where)
+    check_known(section, _SET, f"{where} has no key")
     method = section.get("method", {})
     if isinstance(method, str):
         method = {"method": method}
@@ -245,7 +242,7 @@ def _rule(section: Mapping[str, Any], where: str, shown: Sequence[str]) -> RuleF
 def _prepared(section: Mapping[str, Any], where: str, folder: Path) -> ProgrammeTable:
     name = _name(section, f"{where}, a table")
     context = f"Table {name!r}"
-    _only(section, _TABLE, context)
+    check_known(section, _TABLE, f"{context} has no key")
     by = section.get("by")
     if not isinstance(by, Sequence) or isinstance(by, str) or not by:
         raise InputError(f"{context}: 'by' must be a list of variables, such as [\"activity\"].")
@@ -314,7 +311,7 @@ def _axis(axis: object, where: str) -> object:
         return axis
     if not isinstance(axis, Mapping):
         raise InputError(f"{where}: an entry of 'by' is a variable, or a table with 'variable'.")
-    _only(axis, _AXIS, f"{where}, an entry of 'by'")
+    check_known(axis, _AXIS, f"{where}, an entry of 'by' has no key")
     ways = [key for key in ("level", "levels", "codes", "hierarchy") if key in axis]
     if len(ways) > 1:
         raise InputError(
@@ -369,12 +366,6 @@ def _bound_axis(axis: Axis, dataset: Dataset, table: ProgrammeTable) -> Axis:
         offered = variable.finest if level == _FINEST else variable.level(level).categories
         codes.update(dict.fromkeys(category.code for category in offered))
     return replace(axis, codes=tuple(codes))
-
-
-def _only(section: Mapping[str, Any], known: Sequence[str], where: str) -> None:
-    for key in section:
-        if key not in known:
-            raise InputError(f"{where} has no key {key!r}; {choices(str(key), known)}.")
 
 
 def _table(section: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from lustrum.model import CellStatus, InputError, Reason, Table
 from lustrum.model.arrays import Ints, Mask
-from lustrum.model.errors import choices, kind_of
+from lustrum.model.errors import check_known, choices, kind_of
 from lustrum.model.parameters import spec_from_words
 from lustrum.model.plugins import load, names
 from lustrum.model.table import check_table
@@ -178,11 +178,7 @@ def rule_of(given: Any) -> Any:
 
 
 def _only(name: str, given: Mapping[str, Any], known: Sequence[str]) -> None:
-    for key in given:
-        if key not in known:
-            raise InputError(
-                f"The rule {name!r} has no parameter {key!r}; {choices(str(key), known)}."
-            )
+    check_known(given, known, f"The rule {name!r} has no parameter")
 
 
 # Sensitive cells that somebody names, with the levels they ask for.

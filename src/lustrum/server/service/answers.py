@@ -14,7 +14,7 @@ from starlette.requests import Request
 from lustrum.answer import Snapshot, TableService
 from lustrum.formats.jsonstat import dataset as jsonstat
 from lustrum.model import Decision, QueryError, Release, TableQuery
-from lustrum.model.errors import choices
+from lustrum.model.errors import check_known, choices
 from lustrum.model.plugins import names
 from lustrum.model.text import say
 from lustrum.numeric.structure import UNBOUNDED
@@ -172,9 +172,7 @@ def included(request: Request) -> tuple[str, ...]:
     """The parts of an answer that are wanted beside the table."""
     said = [part for text in request.query_params.getlist("include") for part in text.split(",")]
     wanted = [part.strip() for part in said if part.strip()]
-    for part in wanted:
-        if part not in INCLUDABLE:
-            raise QueryError(f"There is no part {part!r}; {choices(part, INCLUDABLE)}.")
+    check_known(wanted, INCLUDABLE, "There is no part", QueryError)
     return tuple(wanted) if "include" in request.query_params else DEFAULT
 
 
