@@ -14,28 +14,16 @@ is our choice: what everybody knows to be empty tells nobody anything.
 
 The risk is their weighted sum, or their L2 norm over ``sqrt 4`` when no weights are wanted.
 
-What holds of it. It lies between 0 and 1. An empty cell more never lowers it. Equal counts have no entropy
-risk, and the larger they are, the lower the size term. One populated cell makes the entropy term of its part
-1. If its count is small, that is nearly the whole risk; but a large count has only the weight of
-the large part, so that a thousand people who all share one cell are *not* reported as a high risk. The
-measure without a split, :func:`~lustrum.risk.r1.r1`, does report them.
+It lies between 0 and 1, and an empty cell more never lowers it. A large count alone in its part has only the
+weight of that part: a thousand people who all share one cell are *not* reported as a high risk, as the measure
+without a split, :func:`~lustrum.risk.r1.r1`, does.
 
-The paper also asks (property e) that protection always lowers the risk. **It does not always.** The
-zeros term cannot rise and the size term does not move, but an entropy term can:
-
-- Four cells of 5 are as even as can be. Rounded to base 3 as 6, 6, 6, 3 they are shared as 40/9, 40/9, 40/9,
-  20/3, which is less even: ``n'_j`` is not the number of cells that the channel made one expect.
-- A table of 7 and many hundreds has no small part. If 7 is rounded to 6, this one cell becomes a small part
-  of its own, and a part of one cell counts as certain.
-
-What does hold: a term never rises whose value before was at least the mean probability to stay; and
-without a split none ever rises if every value is published exactly as often as the channel makes one
-expect, because conditional expectations are always more even than the counts themselves. Two options
-bring the measure near to that where numbers are not controlled, or where the channel is that of
-a method applied before tabulation: ``shared="expected"`` divides by the number of cells expected to
-show ``j``, and ``parts="true"`` measures the same small and large cells before and after. Both are the
-defaults of :class:`EntropyRisk`; they look at true counts, so the figure is the agency's own. The paper's
-form is :class:`PaperEntropyRisk`, by name ``table-entropy-2015``.
+The paper also asks (property e) that protection always lowers the risk. **It does not always**: an entropy term
+can rise; the page on risk shows how. A term never rises whose value before was at least the mean probability to
+stay, and without a split none ever rises if every value is published exactly as often as the channel makes one
+expect. ``shared="expected"`` and ``parts="true"``, the defaults of :class:`EntropyRisk`, bring the measure near
+to that; they look at true counts, so the figure is the agency's own. The paper's form is
+:class:`PaperEntropyRisk`, by name ``table-entropy-2015``.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
 """The choice of a method: most utility under a limit of risk, or least expected loss.
 
 Under a limit the agency holds the risk down first and then keeps as much utility as it can (Duncan, Fienberg,
-Krishnan, Padman and Roehrig 2001, section 2). A method counts as under the limit only if the upper end of
-its confidence interval is, so that chance in a few draws does not carry a method over the line.
-
-By losses the agency states what a disclosure costs and what it costs not to publish. The expected loss
-``disclosure * risk + withheld * (1 - utility)`` needs no limit (the decision-theoretic view of Duncan and
-Fienberg 1999). The best method lies on the frontier in either case.
+Krishnan, Padman and Roehrig 2001, section 2). By losses it states what a disclosure costs and what it costs not
+to publish: ``disclosure * risk + withheld * (1 - utility)`` (Duncan and Fienberg 1999). The best method lies on
+the frontier in either case.
 """
 
 from __future__ import annotations

@@ -1,21 +1,10 @@
 """The risk of a series: what overlapping questions about one population give away together.
 
-Every answer is safe by itself; many of them are compared. A series of questions goes from coarse to fine over
-one base table: margins, merged categories, the table itself, then nested groups of its categories, whose
-differences are single cells again. After each question the attacker knows all published intervals and how
-the tables add up, and narrows the base cells along the sums until nothing moves any more
-(:func:`lustrum.audit.from_tables`). How a method answers decides what that is worth:
-
-- ``redrawn``: new chance for every answer. Intervals of the same cell are met, and probabilities multiply.
-- ``keyed``: the same people get the same number. Asking again shows nothing new. But two that differ prove
-  that two nested groups differ by one person at least, and nested groups still leave differences.
-- ``once``: the base table is protected once and every answer is added up from it, as with a protected
-  population. Further answers are functions of the first, so the risk never exceeds that of the base release.
-- ``budget``: the questions share one privacy budget. Their joint risk is at most that of the whole budget
-  spent on the base table, which is the figure shown; what falls with every question is the utility.
-
-Bounds by narrowing are true bounds, but not always the sharpest ones: the risk shown for ``redrawn`` and
-``keyed`` is a floor of what an attacker can do.
+Questions go from coarse to fine over one base table: margins, merged categories, the table itself, then nested
+groups of its categories, whose differences are single cells again. After each question the attacker narrows the
+base cells along the sums until nothing moves any more (:func:`lustrum.audit.from_tables`). The page on
+risk-utility maps says what ``redrawn``, ``keyed``, ``once`` and ``budget`` are worth; the figure for ``budget``
+is that of the whole budget spent on the base table.
 """
 
 from __future__ import annotations

@@ -2,18 +2,8 @@
 
 Unbiased random rounding (Shlomo, Antal, Elliot 2015, section 3.2): a count ``x`` with residue ``r = x mod
 b`` becomes ``x - r + b`` with probability ``r / b`` and ``x - r`` otherwise; multiples of ``b`` stay.
-Driven by record keys, a cell is rounded alike in every table, run and engine, so that asking again reveals
-nothing new (Fraser and Wooton 2005).
-
-Conventional rounding, of every count to the nearest multiple of a base, is not random, so the same count
-gives the same number in every table without keys. It is biased for small counts, and it protects less than
-random rounding to the same base: ``base`` true counts can lead to a published number, and nearly twice as
-many under random rounding.
-
-Of small counts only, a count below the base becomes 0 or the base and all others stay. Nobody sees a count
-of 1 or 2, and large counts keep their value. Totals are the sums of what is published, so that the table is
-additive and a total cannot disclose a small count; or they are rounded like any other cell, so that the
-same people show the same number in every table.
+Driven by record keys, a cell is rounded alike in every table, run and engine (Fraser and Wooton 2005). The
+page on rounding compares the three.
 """
 
 from __future__ import annotations

@@ -2,19 +2,11 @@
 
 Respondents are divided by one variable after the other, in an order that the agency names. A division is
 kept if every part is large enough. Smaller parts are joined with each other, and with the smallest large
-part if they are still too small. So every respondent is in exactly one class, no class is smaller than the
-least size, and no difference of two classes is a smaller group.
+part if they are still too small. Sizes are protected numbers of respondents: which cells share a class is
+public, and must not depend on who answered. True respondents are put into these classes afterwards.
 
-Sizes are protected numbers of respondents: which cells share a class is public, since they share a weight, and
-must not depend on who answered. True respondents are put into these classes afterwards.
-
-A keyed method protects the number of respondents of a cell. A weighted count is this number times the mean
-weight of the classes that the cell is about, which follow from the codes of the class variables in its
-definition and never from who is in it. So a weighted table is a function of the unweighted one and of a public
-table with the mean weight and the protected number of respondents of every class. It tells no more, however
-questions overlap, and the weight of one respondent is never used.
-
-The price is a bias: within a class respondents of every cell get the same weight.
+Under a keyed method a weighted count is the protected count times the mean weight of the classes that the cell
+is about, so that it tells no more than the unweighted one.
 """
 
 from __future__ import annotations

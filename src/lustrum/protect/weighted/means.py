@@ -1,16 +1,9 @@
 """Shared means: what the respondents of a class are given instead of their own weights and values.
 
-Classes are divided by protected numbers of respondents, so a class can have fewer true ones than it shows. Such
-a class is filled up with respondents that have the mean of all, so that nobody has more than their share of a
-full class in its mean.
-
-The noise of a mean belongs to the respondents behind it, as a cell key does. The same respondents have the same
-noise in every release, so that nothing averages out. Where one of them is gone, the noise is another, so that
-the difference of two releases does not show what they answered.
-
-The two largest values of a measure in a class, in size, are cut to the third largest before the mean. So a
-single very large value does not affect the mean of its class. Sums are a little too small where there are
-such values, as they are from top-coded files.
+A class can have fewer true respondents than it shows; it is filled up with respondents that have the mean of
+all. The noise of a mean belongs to the respondents behind it, as a cell key does: the same have the same noise
+in every release, and where one is gone it is another. The two largest values of a measure in a class, in size,
+are cut to the third largest first, so that a single very large value does not affect the mean.
 """
 
 from __future__ import annotations

@@ -1,11 +1,6 @@
 """A protected survey: one public file of respondents, made once; every weighted table is a sum of it.
 
-The number of respondents in every finest cell comes from a protected population. A weight is never that of
-one respondent: respondents of a class share the mean weight of the class, moved by keyed noise and rounded
-to whole numbers, so that a weighted count reveals neither the weight nor the number of respondents, even if
-there is only one. Classes are divided by protected numbers, so which cells share a weight tells nothing more.
-Strata and variance units of a protected respondent are drawn from true ones. Tables add up and agree with each
-other; standard errors follow from the file itself and state what protection adds.
+The page on survey estimates says how it is made, and what everything public in it could tell apart.
 """
 
 from __future__ import annotations

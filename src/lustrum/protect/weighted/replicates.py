@@ -1,25 +1,14 @@
 """Replicate weights of a survey: what of them can be public.
 
-Replicate weights follow from the sample's clusters: a replicate leaves clusters out, halves or repeats them.
-Calibration makes each respondent's own of them. So the public file has factors of variance units only, each
-the mean of many respondents, in hundredths.
+The public file has factors of variance units only, each the mean of many respondents, in hundredths. Their
+deviations from 1 are made four times smaller, and the scale of the variance sixteen times larger (Fay's idea):
+variances of sums stay as they are, and no replicate leaves a small cell empty, so that quotients have errors
+too. Jackknife weights need no factors: clusters and strata are recovered from them.
 
-The deviations of all factors from 1 are made four times smaller, and the scale of the variance sixteen times
-larger. This is Fay's idea: variances of sums stay as they are, and no replicate leaves a small cell empty, so
-that quotients have errors too.
-
-Jackknife weights leave out one cluster at a time. They need no factors: clusters and strata are recovered from
-them, and variances come from the design.
-
-*Variance units* are the clusters and strata of the public file. A cluster may have one respondent, and its
-place in the file or its replicate weights would be those of a person. So small clusters of a stratum are
-joined at random until every unit has enough respondents, and a stratum that would have a single unit is joined
-with the next one. Random groups of clusters have the variance that the clusters have, with fewer degrees of
-freedom (Wolter 2007, chapter 2).
-
-Whether a cluster is large enough is a fact about its respondents. How many are enough is therefore drawn by the
-secret for every cluster, between the least number and twice that: nobody can tell on which side of it a cluster
-lies.
+*Variance units* are the clusters and strata of the public file. Small clusters of a stratum are joined at
+random until every unit has enough respondents, with fewer degrees of freedom (Wolter 2007, chapter 2). How many
+are enough is drawn by the secret for every cluster, between the least number and twice that: nobody can tell on
+which side of it a cluster lies.
 """
 
 from __future__ import annotations
