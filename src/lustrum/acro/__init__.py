@@ -109,12 +109,7 @@ class ACRO:
         return frame if fill_value is None or made.verdict != "pass" else frame.fillna(fill_value)
 
     def surv_func(
-        self,
-        time: Any,
-        status: Any,
-        output: str,
-        filename: str = "kaplan-meier.png",
-        **unused: Any,
+        self, time: Any, status: Any, output: str, filename: str = "kaplan-meier.png", **unused: Any
     ) -> Any:
         """A survival table (``output="table"``), or its plot (``"plot"``) with the name of its file."""
         if output not in ("table", "plot"):

@@ -226,13 +226,7 @@ class ValueFindings:
             )
         return (
             *out,
-            *self._published(
-                cube,
-                people,
-                attack,
-                levels,
-                [union.cells for union in audit.unions],
-            ),
+            *self._published(cube, people, attack, levels, [union.cells for union in audit.unions]),
         )
 
     def _published(

@@ -265,11 +265,7 @@ class _AxisSums:
 
     @classmethod
     def of(
-        cls,
-        name: str,
-        codes: tuple[str, ...],
-        roles: CodeRoles,
-        relations: Sequence[CodeRelation],
+        cls, name: str, codes: tuple[str, ...], roles: CodeRoles, relations: Sequence[CodeRelation]
     ) -> _AxisSums:
         made: dict[str, list[tuple[str, int]]] = {}
 

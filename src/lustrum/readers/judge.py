@@ -29,13 +29,7 @@ from lustrum.readers.layout import CONFIDENTIAL, CodeRoles, Layout, read_layout
 from lustrum.readers.number_text import Style, printed
 from lustrum.readers.own import sidecar
 from lustrum.readers.propose import RoleQuestion, propose, unlisted_words
-from lustrum.readers.relations import (
-    CHANCE,
-    CodeRelation,
-    evidence,
-    knowledge_of,
-    relations_of,
-)
+from lustrum.readers.relations import CHANCE, CodeRelation, evidence, knowledge_of, relations_of
 from lustrum.readers.report import AuditedFile, AuditedValue, FileReport, OpenQuestion
 from lustrum.sensitivity import PPercent, Rule
 

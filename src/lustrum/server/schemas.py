@@ -166,8 +166,7 @@ class AnswerOut(BaseModel):
         description="What a reader can expect the table to be worth, from 0 to 1; included likewise.",
     )
     sums: list[SumFiguresOut] | None = Field(
-        None,
-        description="Risk and utility of each measure that is summed; included likewise.",
+        None, description="Risk and utility of each measure that is summed; included likewise."
     )
     bounds: BoundsOut | None = Field(
         None, description="Included if asked for; null where the method leaves everything open."

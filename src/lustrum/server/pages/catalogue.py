@@ -263,8 +263,7 @@ def hint(
         seen = precheck(query)
         if seen.passes and not seen.reasons:
             return PageHint(
-                "likely",
-                say("Likely answered. The risk is measured when the table is made."),
+                "likely", say("Likely answered. The risk is measured when the table is made.")
             )
         if seen.passes:
             return PageHint("part", say("Likely answered in part."), seen.reasons)

@@ -53,10 +53,7 @@ _PER_CATEGORY = 2048
 _PER_OTHER_CELL = 140
 """Bytes for a cell of a bundle that only the rules look at. Measured: 45."""
 
-_CGROUPS = (
-    Path("/sys/fs/cgroup/memory.max"),
-    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
-)
+_CGROUPS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 
 @dataclass(frozen=True)

@@ -18,16 +18,7 @@ from lustrum.server.table_view.classes import Classes, classed
 from lustrum.server.table_view.figures import ENGLISH_SIGNS, NO_PERCENTAGE, Signs, number
 from lustrum.server.urls.display import TableView
 
-__all__ = [
-    "WIDEST",
-    "Grid",
-    "Head",
-    "Row",
-    "RowBlock",
-    "ShownCell",
-    "lay_out",
-    "number",
-]
+__all__ = ["WIDEST", "Grid", "Head", "Row", "RowBlock", "ShownCell", "lay_out", "number"]
 
 CELLS = 4000
 """About this many cells stand on a page; more would make a browser slow."""
