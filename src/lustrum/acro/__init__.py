@@ -156,54 +156,42 @@ class ACRO:
         **words: Any,
     ) -> Any:
         """Ordinary least squares; the results of statsmodels."""
-        return self._fitted(
-            _statsmodels("api").OLS(endog, exog, missing=missing, hasconst=hasconst, **words)
-        )
+        return self._fitted("api", "OLS", endog, exog, missing=missing, hasconst=hasconst, **words)
 
     def olsr(
         self, formula: str, data: Any, subset: Any = None, drop_cols: Any = None, **words: Any
     ) -> Any:
         """The same by a formula."""
-        model = _statsmodels("formula.api").ols(
-            formula, data, subset=subset, drop_cols=drop_cols, **words
-        )
-        return self._fitted(model)
+        words |= {"subset": subset, "drop_cols": drop_cols}
+        return self._fitted("formula.api", "ols", formula, data, **words)
 
     def logit(
         self, endog: Any, exog: Any, missing: str | None = None, check_rank: bool = True
     ) -> Any:
         """A logit model; the results of statsmodels."""
-        return self._fitted(
-            _statsmodels("api").Logit(endog, exog, missing=missing or "none", check_rank=check_rank)
-        )
+        words = {"missing": missing or "none", "check_rank": check_rank}
+        return self._fitted("api", "Logit", endog, exog, **words)
 
     def logitr(
         self, formula: str, data: Any, subset: Any = None, drop_cols: Any = None, **words: Any
     ) -> Any:
         """The same by a formula."""
-        model = _statsmodels("formula.api").logit(
-            formula, data, subset=subset, drop_cols=drop_cols, **words
-        )
-        return self._fitted(model)
+        words |= {"subset": subset, "drop_cols": drop_cols}
+        return self._fitted("formula.api", "logit", formula, data, **words)
 
     def probit(
         self, endog: Any, exog: Any, missing: str | None = None, check_rank: bool = True
     ) -> Any:
         """A probit model; the results of statsmodels."""
-        return self._fitted(
-            _statsmodels("api").Probit(
-                endog, exog, missing=missing or "none", check_rank=check_rank
-            )
-        )
+        words = {"missing": missing or "none", "check_rank": check_rank}
+        return self._fitted("api", "Probit", endog, exog, **words)
 
     def probitr(
         self, formula: str, data: Any, subset: Any = None, drop_cols: Any = None, **words: Any
     ) -> Any:
         """The same by a formula."""
-        model = _statsmodels("formula.api").probit(
-            formula, data, subset=subset, drop_cols=drop_cols, **words
-        )
-        return self._fitted(model)
+        words |= {"subset": subset, "drop_cols": drop_cols}
+        return self._fitted("formula.api", "probit", formula, data, **words)
 
     # --- The session
 
@@ -248,17 +236,10 @@ class ACRO:
         lines = []
         for one in self.session.outputs.values():
             lines += [
-                f"uid: {one.name}",
-                f"status: {one.verdict}",
-                f"type: {one.kind}",
-                f"command: {one.command}",
+                f"uid: {one.name}\nstatus: {one.verdict}\ntype: {one.kind}\ncommand: {one.command}",
+                f"summary: {one.summary}\ncomments: {list(one.comments)}\nexception: {one.exception}",
+                f"output:\n{one.frame}\n",
             ]
-            lines += [
-                f"summary: {one.summary}",
-                f"comments: {list(one.comments)}",
-                f"exception: {one.exception}",
-            ]
-            lines += [f"output:\n{one.frame}", ""]
         text = "\n".join(lines)
         print(text)
         return text
@@ -282,8 +263,8 @@ class ACRO:
             self.session.round(made.name, self.round_base) if self.round_base and counts else made
         )
 
-    def _fitted(self, model: Any) -> Any:
-        results = model.fit()
+    def _fitted(self, part: str, model: str, *given: Any, **words: Any) -> Any:
+        results = getattr(_statsmodels(part), model)(*given, **words).fit()
         self.session.regression(results)
         return results
 
