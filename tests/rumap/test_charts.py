@@ -125,8 +125,8 @@ def test_the_first_colours_differ_for_people_without_red_cones() -> None:
 
 
 def test_ten_methods_differ_in_shape_and_forty_in_shape_or_colour() -> None:
-    from lustrum.rumap.charts import _cycled, _shapes
+    from lustrum.rumap.charts import SHAPES, _cycled
 
-    marks = list(zip(_shapes(40), _cycled(COLOURS, 40), strict=True))
+    marks = list(zip(_cycled(SHAPES, 40), _cycled(COLOURS, 40), strict=True))
     assert len({shape for shape, _ in marks[:10]}) == 10
     assert len(set(marks)) == 40

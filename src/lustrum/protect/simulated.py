@@ -25,7 +25,7 @@ from lustrum.numeric.distributions import chi_square_above
 from lustrum.numeric.loglinear import LogLinearFit, fit_generators
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import TABULAR, MethodSpec, Stage, released, whole_counts
-from lustrum.protect.totals.inner_table import InnerTable, Keep, margin_names, margin_words
+from lustrum.protect.totals.inner_table import InnerTable, Keep, margins_parameter
 
 _LISTED = 50_000  # the most tables of a fibre that are listed
 _TRIED = 2_000_000  # values tried before a chain is expected to be quicker
@@ -58,20 +58,12 @@ class SimulatedTables(MethodSpec):
     target: Literal["hypergeometric", "uniform"] = parameter(
         "hypergeometric", "How tables with the same margins are weighed."
     )
-    keep: Keep = parameter(
-        (),
-        "Margins that stay as they are, each a list of variables; by default those shown.",
-        brief=True,
-        read=margin_names,
-        write=margin_words,
+    keep: Keep = margins_parameter(
+        "Margins that stay as they are, each a list of variables; by default those shown."
     )
     burn: int = parameter(1000, "Rounds of a Markov chain before its state is taken.", least=1)
-    consistent: Keep = parameter(
-        (),
-        "Margins of a richer model that a draw must not contradict.",
-        brief=True,
-        read=margin_names,
-        write=margin_words,
+    consistent: Keep = margins_parameter(
+        "Margins of a richer model that a draw must not contradict."
     )
     level: float = parameter(
         0.05, "The level of the test against the richer model.", above=0, below=1

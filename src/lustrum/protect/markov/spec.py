@@ -21,7 +21,7 @@ from lustrum.model.text import say
 from lustrum.numeric.distributions import binomial, convolved
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import TABULAR, MethodSpec, Stage, released, whole_counts
-from lustrum.protect.totals.inner_table import InnerTable, Keep, margin_names, margin_words
+from lustrum.protect.totals.inner_table import InnerTable, Keep, margins_parameter
 
 # Which boxes of cells can be changed without changing any kept margin.
 #
@@ -151,12 +151,8 @@ class MarkovPerturbation(MethodSpec):
     abilities: ClassVar[Abilities] = Abilities(repeatable=True)
     theta: float = parameter(0.1, "How many people move in one step, as a share.", above=0, most=1)
     sweeps: int = parameter(1, "How often all cells are visited.", least=1)
-    keep: Keep = parameter(
-        (),
-        "Margins that stay as they are, each a list of variables; by default those shown.",
-        brief=True,
-        read=margin_names,
-        write=margin_words,
+    keep: Keep = margins_parameter(
+        "Margins that stay as they are, each a list of variables; by default those shown."
     )
     order: Literal["random", "disjoint"] = parameter(
         "disjoint", "Squares of cells at random, or disjoint ones."

@@ -36,7 +36,7 @@ from lustrum.protect.privacy.mechanism import (
     opendp,
 )
 from lustrum.protect.rehearsal import rehearsed_noise
-from lustrum.protect.totals.inner_table import InnerTable, Keep, margin_names, margin_words
+from lustrum.protect.totals.inner_table import InnerTable, Keep, margins_parameter
 
 # Post-process noisy numbers into counts that are whole, not negative, and add up, without randomness.
 #
@@ -136,12 +136,8 @@ class DifferentialPrivacy(MethodSpec):
     post: Literal["none", "nonnegative-integers", "consistent"] = parameter(
         "nonnegative-integers", "What becomes of noisy counts."
     )
-    margins: Keep = parameter(
-        (),
-        "Margins that get noise of their own, each a list of variables.",
-        brief=True,
-        read=margin_names,
-        write=margin_words,
+    margins: Keep = margins_parameter(
+        "Margins that get noise of their own, each a list of variables."
     )
     shares: tuple[float, ...] = parameter(
         (),

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,7 @@ from lustrum.model import InputError, Table, TableAxis
 from lustrum.model.arrays import Indices, Ints, Mask, Sparse
 from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words
+from lustrum.model.parameters import parameter
 from lustrum.numeric.later import sparse
 from lustrum.protect.totals.summed import AxisParts
 
@@ -45,6 +47,11 @@ def margin_names(given: object) -> object:
 
 def margin_words(margins: Keep) -> list[str]:
     return [",".join(margin) for margin in margins]
+
+
+def margins_parameter(meaning: str) -> Any:
+    """A parameter that lists margins, each by the names of its variables."""
+    return parameter((), meaning, brief=True, read=margin_names, write=margin_words)
 
 
 @dataclass(frozen=True, eq=False)
