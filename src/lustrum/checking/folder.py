@@ -31,7 +31,7 @@ from lustrum.checking.tables import OutputPopulation, TableOutput
 from lustrum.ledger.acts import account
 from lustrum.ledger.chain import Chain, digest_of
 from lustrum.model import DatasetError, InputError
-from lustrum.model.errors import choices
+from lustrum.model.errors import check_known
 from lustrum.runtime.durable import outages, sync, write_whole
 
 # An output of a session, with what the rules say of it.
@@ -170,8 +170,7 @@ class CheckerFolder:
 
     def output(self, name: str) -> dict[str, Any]:
         listed: dict[str, dict[str, Any]] = {one["name"]: one for one in self.session["outputs"]}
-        if name not in listed:
-            raise InputError(f"The session has no output {name!r}; {choices(name, list(listed))}.")
+        check_known((name,), listed, "The session has no output")
         return listed[name]
 
     def decisions(self) -> dict[str, Mapping[str, Any]]:

@@ -17,7 +17,7 @@ from lustrum.checking.judged import coarser_times, judged, round_edges
 from lustrum.checking.rules import OutputRules, statistic_of
 from lustrum.checking.tables import OutputPopulation, TableOutput, people_of
 from lustrum.model import InputError
-from lustrum.model.errors import choices
+from lustrum.model.errors import check_known
 from lustrum.model.labelled_counts import is_labelled
 from lustrum.publish.frames import named_columns
 
@@ -55,8 +55,7 @@ class Session:
         return f"Session({many} {'output' if many == 1 else 'outputs'})"
 
     def __getitem__(self, name: str) -> SessionOutput:
-        if name not in self.outputs:
-            raise InputError(f"There is no output {name!r}; {choices(name, list(self.outputs))}.")
+        check_known((name,), self.outputs, "There is no output")
         return self.outputs[name]
 
     # --- Outputs

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from lustrum._version import __version__
 from lustrum.model import InputError, Release, Table
 from lustrum.model.arrays import Indices, Mask
-from lustrum.model.errors import choices
+from lustrum.model.errors import check_known
 from lustrum.model.text import html_table
 from lustrum.rumap.cases import Cases, cases_of
 from lustrum.rumap.grids import MapMethod, default_methods, labels
@@ -202,8 +202,7 @@ class RUMap:
 
     def release(self, label: str, table: str | None = None, replication: int = 0) -> Release:
         """What a method of the map publishes of a table in one of its draws."""
-        if label not in self.labels:
-            raise InputError(f"The map has no method {label!r}; {choices(label, self.labels)}.")
+        check_known((label,), self.labels, "The map has no method")
         releases = self.sweep.release(self.labels.index(label), replication)
         return releases[self._table(table)]
 
@@ -276,8 +275,7 @@ class RUMap:
             if len(self.tables) > 1:
                 raise InputError(f"The map has several tables; name one: {', '.join(self.tables)}.")
             return self.tables[0]
-        if table not in self.tables:
-            raise InputError(f"The map has no table {table!r}; {choices(table, self.tables)}.")
+        check_known((table,), self.tables, "The map has no table")
         return table
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lustrum.model import InputError, Table
-from lustrum.model.errors import choices
+from lustrum.model.errors import check_known
 from lustrum.model.plugins import load
 from lustrum.rumap.cases import Cases
 from lustrum.rumap.grids import MapMethod
@@ -100,11 +100,7 @@ def space(method: str | Callable[..., MapMethod], **parameters: Any) -> Space:
     kind: Any = load("lustrum.methods", method) if isinstance(method, str) else method
     if isinstance(method, str):
         known = [field.name for field in fields(kind)]
-        for name in parameters:
-            if name not in known:
-                raise InputError(
-                    f"The method {method!r} has no parameter {name!r}; {choices(name, known)}."
-                )
+        check_known(parameters, known, f"The method {method!r} has no parameter")
     return Space(kind, parameters)
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lustrum.model import InputError
-from lustrum.model.errors import choices
+from lustrum.model.errors import check_known
 from lustrum.study.result import Line, Panel, Progress, Study
 
 __all__ = ["STUDIES", "Line", "Panel", "Progress", "Study", "run_study"]
@@ -14,8 +13,7 @@ STUDIES = ("cell-entropy", "sample-tables", "markov", "table-server", "maps")
 
 
 def run_study(name: str, progress: Progress | None = None) -> Study:
-    if name not in STUDIES:
-        raise InputError(f"There is no study {name!r}; {choices(name, STUDIES)}.")
+    check_known((name,), STUDIES, "There is no study")
     from lustrum.study.cell_entropy import cell_entropy
     from lustrum.study.maps import maps
     from lustrum.study.markov import markov

@@ -21,7 +21,7 @@ from lustrum.model import (
     Variable,
     Weight,
 )
-from lustrum.model.errors import choices, kind_of
+from lustrum.model.errors import check_known, choices, kind_of
 from lustrum.numeric.counting.engine import KernelEngine
 from lustrum.tabulate.encode import encode
 from lustrum.tabulate.keys import Secret
@@ -215,10 +215,7 @@ def describe_frame(
     for name in (measure, weight, holding, record_id):
         if name is None:
             continue
-        if name not in table.schema.names:
-            raise IngestError(
-                f"The frame has no column {name!r}; {choices(str(name), table.schema.names)}."
-            )
+        check_known((name,), table.schema.names, "The frame has no column", IngestError)
         if name in names:
             raise InputError(f"The column {name!r} cannot also span the table; choose another.")
 

@@ -21,7 +21,7 @@ from lustrum.audit.knowledge.reduce import CONTRADICTION
 from lustrum.model import InputError
 from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.model.chance import Seed, any_generator
-from lustrum.model.errors import choices
+from lustrum.model.errors import check_known
 from lustrum.numeric.arithmetic import log
 
 # Convergence diagnostics of sampled chains: split R-hat and effective sample size.
@@ -196,8 +196,7 @@ def distribution(
     >>> distribution(FibreMargins.two_way([3, 2], [2, 3]), "hypergeometric").of(0)[1].round(6).tolist()
     [0.1, 0.6, 0.3]
     """
-    if method not in METHODS:
-        raise InputError(f"There is no method {method!r}; {choices(method, METHODS)}.")
+    check_known((method,), METHODS, "There is no method")
     if nodes is not None:
         check_limit("nodes", nodes)
     plan = ChainPlan(target, draws, chains, burn, thin, workers, progress, stop)

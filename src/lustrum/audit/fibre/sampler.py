@@ -18,7 +18,7 @@ from lustrum.audit.knowledge.reduce import CONTRADICTION
 from lustrum.model import InputError, InternalError
 from lustrum.model.arrays import Floats, Indices, Ints, Words
 from lustrum.model.chance import Seed, any_generator
-from lustrum.model.errors import choices
+from lustrum.model.errors import check_known
 from lustrum.model.workers import workers as processors
 from lustrum.numeric.solve.highs import FINE, Program, single_optimum, solved
 
@@ -131,10 +131,7 @@ class ChainPlan:
     stop: Callable[[], bool] | None = None
 
     def __post_init__(self) -> None:
-        if self.target not in TARGETS:
-            raise InputError(
-                f"There is no target {self.target!r}; {choices(self.target, TARGETS)}."
-            )
+        check_known((self.target,), TARGETS, "There is no target")
         least = {"draws": 4, "chains": 1, "burn": 0, "thin": 1, "workers": 1}
         for name, smallest in least.items():
             value = getattr(self, name)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from lustrum.model import InputError
 from lustrum.model.arrays import Ints, Mask, Sparse
-from lustrum.model.errors import choices
+from lustrum.model.errors import check_known
 from lustrum.numeric.later import sparse
 from lustrum.numeric.structure import UNBOUNDED, Structure
 
@@ -110,8 +110,7 @@ class Knowledge:
                 raise InputError(f"There is no cell {ref}; there are {len(self)}, from 0 on.")
             return int(ref)
         if isinstance(ref, str):
-            if ref not in self.names:
-                raise InputError(f"There is no cell {ref!r}; {choices(ref, self.names)}.")
+            check_known((ref,), self.names, "There is no cell")
             return self.names.index(ref)
         if self.structure is None:
             raise InputError(

@@ -29,7 +29,7 @@ from lustrum.model import (
     Variable,
 )
 from lustrum.model.arrays import Ints, Mask, Sparse
-from lustrum.model.errors import choices
+from lustrum.model.errors import check_known, choices
 from lustrum.numeric.later import sparse
 from lustrum.numeric.structure.build import incidence_matrix, published_values
 from lustrum.numeric.structure.families import Family
@@ -106,9 +106,7 @@ class Structure(StructureFields):
         axes = {axis.name: axis for axis in _cube_axes(cube)}
         tables = []
         for margin in margins:
-            for name in margin:
-                if name not in axes:
-                    raise InputError(f"The cube has no variable {name!r}; {choices(name, axes)}.")
+            check_known(margin, axes, "The cube has no variable")
             tables.append(tuple(axes[name] for name in margin))
         return cls.of_tables(tables, hidden=tuple(axes.values()))
 
@@ -133,11 +131,7 @@ class Structure(StructureFields):
         layout = self._layout(table)
         names = [axis.name for axis in layout.axes]
         if isinstance(codes, Mapping):
-            for name in codes:
-                if name not in names:
-                    raise InputError(
-                        f"Table {table} has no variable {name!r}; {choices(name, names)}."
-                    )
+            check_known(codes, names, f"Table {table} has no variable")
             given = [codes.get(name) for name in names]
         else:
             given = list(codes)

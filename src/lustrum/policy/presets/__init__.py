@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-from lustrum.model import Dataset, InputError
-from lustrum.model.errors import choices
+from lustrum.model import Dataset
+from lustrum.model.errors import check_known
 
 __all__ = ["PRESETS", "preset"]
 
@@ -62,8 +62,7 @@ def preset(name: str, dataset: str | Dataset = "*") -> str:
     >>> preset("strict", "people").count('dataset = "people"')
     1
     """
-    if name not in PRESETS:
-        raise InputError(f"There is no preset {name!r}; {choices(name, PRESETS)}.")
+    check_known((name,), PRESETS, "There is no preset")
     text = files(__package__).joinpath(f"{name}.toml").read_text(encoding="utf-8")
     if isinstance(dataset, Dataset):
         text = _fitted(text, name, dataset)

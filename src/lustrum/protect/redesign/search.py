@@ -20,7 +20,7 @@ import numpy as np
 
 from lustrum.model import InputError, Table, TableAxis
 from lustrum.model.arrays import Floats, Mask
-from lustrum.model.errors import choices
+from lustrum.model.errors import check_known
 from lustrum.numeric.arithmetic import log2
 from lustrum.protect.redesign.recode import (
     AxisWays,
@@ -198,8 +198,7 @@ def ways_along(
     names = [axis.name for axis in table.axes]
     given = dict.fromkeys(names, merges) if isinstance(merges, str) else dict(merges)
     for name, word in given.items():
-        if name not in names:
-            raise InputError(f"There is no variable {name!r}; {choices(name, names)}.")
+        check_known((name,), names, "There is no variable")
         if word not in ("auto", "neighbours", "hierarchy", "any", "nothing"):
             raise InputError(
                 f"What may be merged is 'auto', 'neighbours', 'hierarchy', 'any' or 'nothing', not {word!r}."

@@ -11,7 +11,7 @@ import numpy as np
 from lustrum.model import InputError, Release, Table
 from lustrum.model.arrays import Floats, Ints
 from lustrum.model.chance import Chance
-from lustrum.model.errors import choices
+from lustrum.model.errors import check_known
 from lustrum.model.parameters import one_or_more, pairs, parameter
 from lustrum.model.records import Records
 from lustrum.model.text import say
@@ -153,10 +153,7 @@ class PoissonSampling(RecordMethodSpec):
     def probabilities(self, records: Records) -> Floats:
         if self.size is None:
             return np.full(len(records), float(self.fraction))
-        if self.size not in records.numbers:
-            raise InputError(
-                f"The records have no measure {self.size!r}; {choices(self.size, records.numbers)}."
-            )
+        check_known((self.size,), records.numbers, "The records have no measure")
         return proportional_to_size(records.numbers[self.size], self.fraction * len(records))
 
     def draw(self, table: Table, rng: Chance) -> Release:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from lustrum.model import InputError
 from lustrum.model.arrays import Floats, Ints, Mask
-from lustrum.model.errors import choices
+from lustrum.model.errors import check_known
 from lustrum.model.records import Records
 from lustrum.model.variable import Variable
 from lustrum.protect.microdata import canonical_order, combined, numbered
@@ -195,10 +195,7 @@ class Households:
                 else records.ids[id_name][order]
             )
             return cls(order, np.arange(order.size + 1, dtype=np.int64), ids)
-        if household not in records.ids:
-            raise InputError(
-                f"The records have no identifier {household!r}; {choices(household, records.ids)}."
-            )
+        check_known((household,), records.ids, "The records have no identifier")
         column = records.ids[household]
         order = np.argsort(column, kind="stable").astype(np.int64)
         ids = column[order]

@@ -189,10 +189,7 @@ def _set(section: Mapping[str, Any], folder: Path) -> PreparedSet:
         raise InputError(f"{where}: 'method' is a name or a table with method = \"...\".")
     if method:
         said = method.get("method")
-        if said not in METHODS:
-            raise InputError(
-                f"{where}: there is no method {said!r}; {choices(str(said), METHODS)}."
-            )
+        check_known((said,), METHODS, f"{where}: there is no method")
         if "rule" in method:
             raise InputError(f"{where}: rules stand in [[sets.rules]], not in the method.")
     relations = tuple(_texts(section.get("relations", ()), f"{where}: 'relations'"))
@@ -200,10 +197,7 @@ def _set(section: Mapping[str, Any], folder: Path) -> PreparedSet:
         if (Relation.of(relation).low, Relation.of(relation).high) != (0, 0):
             raise InputError(f"{where}: the relation {relation!r} must be an equation, with '='.")
     unshown = section.get("unshown", "differences")
-    if unshown not in _UNSHOWN:
-        raise InputError(
-            f"{where}: 'unshown' cannot be {unshown!r}; {choices(str(unshown), _UNSHOWN)}."
-        )
+    check_known((unshown,), _UNSHOWN, f"{where}: 'unshown' cannot be")
     tables = tuple(_prepared(entry, where, folder) for entry in _tables(section, "tables", where))
     if not tables:
         raise InputError(f"{where} has no [[sets.tables]]; it needs one table at least.")

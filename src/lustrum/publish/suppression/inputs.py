@@ -11,7 +11,7 @@ import numpy as np
 
 from lustrum.model import InputError, Table
 from lustrum.model.arrays import Ints, Mask
-from lustrum.model.errors import choices
+from lustrum.model.errors import check_known, choices
 from lustrum.readers.confidential import Number, TrueFile
 from lustrum.readers.own import published_cells
 from lustrum.sensitivity import GivenCells, Rule
@@ -98,8 +98,7 @@ def _cells(table: Table, word: str, option: str) -> Mask:
         if not equals or name not in names:
             raise InputError(f"{option} is DIMENSION=CODE,...; {choices(name, names)}.")
         codes = table.axes[names.index(name)].codes
-        if code not in codes:
-            raise InputError(f"{option}: {name!r} has no code {code!r}; {choices(code, codes)}.")
+        check_known((code,), codes, f"{option}: {name!r} has no code")
         index[names.index(name)] = codes.index(code)
     mask[tuple(index)] = True
     return mask

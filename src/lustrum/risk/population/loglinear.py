@@ -20,7 +20,7 @@ import numpy.typing as npt
 from lustrum.model import InputError
 from lustrum.model.arrays import Floats, Ints
 from lustrum.model.chance import Seed, required_generator
-from lustrum.model.errors import choices
+from lustrum.model.errors import check_known, choices
 from lustrum.numeric.loglinear import Generators, LogLinearFit, fit_generators, maximal
 from lustrum.risk.counts import Cells, CountsLike, cells_of, check_draws, check_size
 from lustrum.risk.population.kernels import draw_multinomials
@@ -154,8 +154,7 @@ def _listed(margins: object) -> tuple[tuple[str | int, ...], ...]:
 
 def _axis(axis: str | int, names: Sequence[str]) -> int:
     if isinstance(axis, str):
-        if axis not in names:
-            raise InputError(f"The sample has no axis {axis!r}; {choices(axis, names)}.")
+        check_known((axis,), names, "The sample has no axis")
         return list(names).index(axis)
     if not 0 <= axis < len(names):
         raise InputError(
