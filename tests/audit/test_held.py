@@ -101,6 +101,22 @@ def test_one_person_between_two_tables_is_named() -> None:
     assert one.certain
 
 
+def test_the_same_people_by_other_variables_are_named_where_the_description_tells() -> None:
+    """Who has the last code of ``a`` has the second of ``c``: a 0 of the one, of which a part shows 3, is two."""
+    rules = [{"a": 0b100, "c": 0b01}, {"a": 0b011, "c": 0b10}]
+    whole = PopulationGrid((axis("c", (1,)),), np.array([0]))
+    parts = PopulationGrid((axis("a", (2,)), axis("b")), np.array([[3, 0, 0, 0]]))
+
+    def named(*known: dict[str, int]) -> set[tuple[int, int]]:
+        holdings = Holdings(PopulationStructure(EVERYTHING, known), NOISE)
+        holdings.add((whole, parts))
+        found = HeldBounds(holdings, CHANNEL).narrow(2, 1)
+        return {(one.low, one.high) for one in found if one.certain}
+
+    assert named() == set()
+    assert named(*rules) == {(1, 1), (2, 2)}
+
+
 def test_other_numbers_are_one_person_apart_and_no_more() -> None:
     """Rounded to base 5 a group shows 5 (1 to 9) and some of its people 10 (6 to 14): they are 6 to 8."""
     holdings = Holdings(PopulationStructure(EVERYTHING), NOISE)
