@@ -102,7 +102,7 @@ def test_one_person_between_two_tables_is_named() -> None:
 
 
 def test_the_same_people_by_other_variables_are_named_where_the_description_tells() -> None:
-    """Who has the last code of ``a`` has the second of ``c``: a 0 of the one, of which a part shows 3, is two."""
+    """Who has the last code of ``a`` has the second of ``c``: a 0 of which a part shows 3 is two."""
     rules = [{"a": 0b100, "c": 0b01}, {"a": 0b011, "c": 0b10}]
     whole = PopulationGrid((axis("c", (1,)),), np.array([0]))
     parts = PopulationGrid((axis("a", (2,)), axis("b")), np.array([[3, 0, 0, 0]]))
