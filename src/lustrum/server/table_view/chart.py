@@ -134,10 +134,8 @@ def draw(table: Arrangement, signs: Signs = ENGLISH_SIGNS) -> Chart:
 def shades(classes: Classes, pen: Pen) -> tuple[tuple[int, str], ...]:
     """What the figures of each class are, with its shade."""
     texts = [
-        pen.tick(low)
-        if low == high
-        else say("{low} to {high}", low=pen.tick(low), high=pen.tick(high))
-        for low, high in classes.ends
+        low if low == high else say("{low} to {high}", low=low, high=high)
+        for low, high in ([pen.tick(end, short=False) for end in ends] for ends in classes.ends)
     ]
     return tuple(zip(classes.shades, texts, strict=True))
 

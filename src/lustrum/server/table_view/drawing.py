@@ -215,12 +215,12 @@ class Pen:
         self.lines += 1
         return places, (low < scale.least, high > scale.most)
 
-    def tick(self, value: float) -> str:
-        """A round number of the scale."""
+    def tick(self, value: float, *, short: bool = True) -> str:
+        """A number of the scale; if short without zeros at its end."""
         decimals = self.table.figures.decimals
         text = self.table.text(round(value * 10**decimals), self._signs)
         # Only with decimals is the point of the language in the text.
-        text = text.rstrip("0").rstrip(self._signs.point) if decimals else text
+        text = text.rstrip("0").rstrip(self._signs.point) if decimals and short else text
         return f"{text}{THIN_SPACE}%" if self._percent() else text
 
     def _percent(self) -> bool:
