@@ -1,18 +1,9 @@
 """What the cells of a table show: a count, a sum, or a number that is worked out from counts and sums.
 
-A statistic is written as an object, or shorter as a text::
-
-    {"statistic": "mean", "measure": "turnover"}                                  mean:turnover
-    {"statistic": "ratio", "measure": "wages", "per": "employees"}                ratio:wages:employees
-    {"statistic": "share", "measure": "turnover", "of": "region"}                 share:turnover:region
-    {"statistic": "growth", "measure": "turnover", "since": "turnover_2023"}      growth:turnover:turnover_2023
-    {"statistic": "growth", "measure": "turnover",
-     "since": {"variable": "year", "code": "2023"}}                               growth:turnover:year=2023
-    {"statistic": "median", "variable": "age"}                                    median:age
-    {"statistic": "quantile", "variable": "age", "at": 0.9}                       quantile:age:0.9
-
-Without a measure a share or a growth is that of the count, ``share:count:total``. Counts and sums are protected
-numbers; everything else is worked out from these by the part that answers.
+A statistic is written as an object, or shorter as a text such as ``ratio:wages:employees``; the reference of
+the HTTP API shows both for each. Without a measure a share or a growth is that of the count,
+``share:count:total``. Counts and sums are protected numbers; everything else is worked out from these by the
+part that answers.
 """
 
 from __future__ import annotations
