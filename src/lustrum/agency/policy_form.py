@@ -276,7 +276,7 @@ def _most(
     return 4 * default if isinstance(default, (int, float)) and default > 0 else None
 
 
-def _written(value: Any) -> str:
+def _written(value: object) -> str:
     """A value as a field shows it: a text as it is, anything else as the text of the policy has it."""
     if value is None:
         return ""

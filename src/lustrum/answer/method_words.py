@@ -103,7 +103,7 @@ def _parameters(kind: type) -> Iterator[Any]:
     yield from parameters_of(kind) if hasattr(kind, "to_mapping") else ()
 
 
-def _shown(value: Any) -> Any:
+def _shown(value: object) -> Any:
     """A value as a person writes it; None where nothing was set."""
     if isinstance(value, bool):
         return say("yes") if value else say("no")

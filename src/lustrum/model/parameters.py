@@ -161,7 +161,7 @@ def check_parameters(spec: Any, what: str) -> None:
         object.__setattr__(spec, one.name, value)
 
 
-def out_of_reach(value: Any) -> tuple[tuple[str | int, ...], str] | None:
+def out_of_reach(value: object) -> tuple[tuple[str | int, ...], str] | None:
     """The place of the first number in lists and tables that is not finite or too large, and what is said."""
     if isinstance(value, bool):
         return None
@@ -177,7 +177,7 @@ def out_of_reach(value: Any) -> tuple[tuple[str | int, ...], str] | None:
     return None
 
 
-def shortened(value: Any) -> str:
+def shortened(value: object) -> str:
     """A value as a sentence shows it."""
     shown = repr(value) if not isinstance(value, int) or abs(value) < 10**40 else "very large"
     return shown if len(shown) <= 80 else f"{shown[:60]} ..."
@@ -309,7 +309,7 @@ def method_words(mapping: Mapping[str, Any]) -> dict[str, Any]:
     return words
 
 
-def is_left_out(spec: Any, key: str, value: Any) -> bool:
+def is_left_out(spec: Any, key: str, value: object) -> bool:
     """Whether some version meant this value where words left a parameter out; ``spec`` is made without it."""
     usual = spec.to_mapping().get(key)
     return bool(value == usual or value in _meant_before(type(spec)).get(key, ()))
@@ -321,17 +321,17 @@ def _meant_before(kind: Any) -> dict[str, list[Any]]:
     return {key: list(one.before.values()) for key, one in declared.items() if one and one.before}
 
 
-def one_or_more(value: Any) -> Any:
+def one_or_more(value: object) -> Any:
     """One text in place of a list of it, as ``read`` of a parameter."""
     return (value,) if isinstance(value, str) else value
 
 
-def pairs(value: Any) -> Any:
+def pairs(value: object) -> Any:
     """A table of keys and values in place of a list of pairs, as ``read`` of a parameter."""
     return tuple(value.items()) if isinstance(value, Mapping) else value
 
 
-def floats(value: Any) -> Any:
+def floats(value: object) -> Any:
     """Whole numbers as floats at every depth of a list, as ``read`` of a parameter."""
     if isinstance(value, (list, tuple)):
         return tuple(map(floats, value))
@@ -351,11 +351,11 @@ def _is_missing(one: Field[Any], mapping: Mapping[str, Any]) -> bool:
     return one.init and without_default and one.name not in mapping
 
 
-def _written(value: Any, declared: _Declared) -> Any:
+def _written(value: object, declared: _Declared) -> Any:
     return _plain(value if declared.write is None else declared.write(value))
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if isinstance(value, Writable):
         return value.to_mapping()
     if isinstance(value, Mapping):
@@ -419,13 +419,13 @@ def _checked_type(hint: Any, limits: Mapping[str, Any], *, blank: bool) -> Any:
     return Annotated[Any, AfterValidator(_of(asked)), schema]
 
 
-def _as_given(value: Any, check: Callable[[Any], float]) -> float:
+def _as_given(value: object, check: Callable[[Any], float]) -> float:
     """A whole number stays one where any number may stand: words are written as they were read."""
     number = check(value)
     return value if type(value) is int else number
 
 
-def _tuple_of_list(value: Any) -> Any:
+def _tuple_of_list(value: object) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
@@ -460,7 +460,7 @@ def _shown(one: Field[Any], declared: _Declared) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else _shown_value(value, str)
 
 
-def _shown_value(value: Any, write: Callable[[Any], str] = repr) -> str:
+def _shown_value(value: object, write: Callable[[Any], str] = repr) -> str:
     return write(value) if not isinstance(value, bool) else "true" if value else "false"
 
 

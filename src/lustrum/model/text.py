@@ -189,7 +189,7 @@ def _capitalised(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def translated(text: Any, catalogue: Catalogue) -> Any:
+def translated(text: object, catalogue: Catalogue) -> Any:
     """A message or a label in another language; anything else as it is."""
     return text.said(catalogue) if isinstance(text, Message | Label) else text
 

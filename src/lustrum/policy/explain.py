@@ -244,7 +244,7 @@ def _loosens(way: str, before: Any, after: Any) -> bool:
     raise AssertionError(way)
 
 
-def _said(value: Any) -> str:
+def _said(value: object) -> str:
     """A value as a policy file shows it; nothing where a key is left out."""
     if value is None:
         return "none"

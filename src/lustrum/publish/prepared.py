@@ -81,7 +81,7 @@ def _replace(draft: Path, path: Path) -> None:
         raise
 
 
-def json_bytes(document: Any) -> bytes:
+def json_bytes(document: object) -> bytes:
     """JSON in one spelling: the same words give the same bytes."""
     return json.dumps(document, ensure_ascii=False, sort_keys=True, indent=1).encode() + b"\n"
 

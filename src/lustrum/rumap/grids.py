@@ -132,14 +132,14 @@ def _made(name: str, values: Mapping[str, Any]) -> list[Any]:
         return []  # a method that cannot do without parameters of its own
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     if isinstance(value, float):
         value = float(f"{value:.4g}")  # a search tries numbers of any length
     text = value if isinstance(value, str) else _text(value)
     return text if len(text) <= 24 else f"{text[:21]}..."
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return json.dumps(value, sort_keys=True, default=str)
 
 

@@ -129,7 +129,7 @@ def usual_impute(table: Table) -> Impute:
     return Impute("zero" if table.inner.all() else "proportional")
 
 
-def _measure(given: Any, table: Table) -> Any:
+def _measure(given: object, table: Table) -> Any:
     if not isinstance(given, str):
         return given
     name, parameters = _words(given)

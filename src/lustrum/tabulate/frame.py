@@ -263,7 +263,7 @@ def _filters(where: Mapping[str, Any] | None) -> tuple[Filter, ...]:
     return tuple(filters)
 
 
-def _code(value: Any) -> str:
+def _code(value: object) -> str:
     """A value as the code that a column of such values has."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 

@@ -170,6 +170,6 @@ def _optional_number(value: int | None) -> int | str | None:
     return None if value is None else _number(value)
 
 
-def _digest(value: Any) -> str:
+def _digest(value: object) -> str:
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return "sha256:" + hashlib.sha256(text.encode("ascii")).hexdigest()

@@ -213,7 +213,7 @@ def _plain(text: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
-def _object(value: Any, what: str, *parts: str) -> Mapping[str, Any]:
+def _object(value: object, what: str, *parts: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise _FlawError(f"{what} must be an object of named parts")
     for name in parts:
@@ -225,19 +225,19 @@ def _object(value: Any, what: str, *parts: str) -> Mapping[str, Any]:
     return value
 
 
-def _list(value: Any, what: str) -> Sequence[Any]:
+def _list(value: object, what: str) -> Sequence[Any]:
     if not isinstance(value, list):
         raise _FlawError(f"{what} must be a list")
     return value
 
 
-def _truth(value: Any, what: str) -> bool:
+def _truth(value: object, what: str) -> bool:
     if not isinstance(value, bool):
         raise _FlawError(f"{what} must be true or false")
     return value
 
 
-def _whole(value: Any, what: str, low: int | None = None, high: int | None = None) -> int:
+def _whole(value: object, what: str, low: int | None = None, high: int | None = None) -> int:
     # Large numbers come as text, since many readers of JSON would round them.
     if isinstance(value, str) and re.fullmatch(r"-?[0-9]+", value):
         value = _int(value)
@@ -248,7 +248,7 @@ def _whole(value: Any, what: str, low: int | None = None, high: int | None = Non
     return value
 
 
-def _ratio(value: Any, what: str) -> Fraction:
+def _ratio(value: object, what: str) -> Fraction:
     top, bar, under = value.partition("/") if isinstance(value, str) else (value, "", "")
     return Fraction(_whole(top, what), _whole(under, what, 1) if bar else 1)
 
@@ -258,7 +258,7 @@ def _ends(item: Mapping[str, Any], what: str) -> Ends:
     return low, high
 
 
-def _pairs(value: Any, what: str, count: int) -> Pairs:
+def _pairs(value: object, what: str, count: int) -> Pairs:
     """Pairs of a place and a factor, the places rising, so that none counts twice."""
     pairs: list[tuple[int, int]] = []
     for item in _list(value, f"the content of {what}"):
@@ -277,7 +277,7 @@ _PARTS = ("format", "version", "knowledge", "digests", "tables", "rays", "claims
 # ---- checking
 
 
-def _checked(document: Any, wanted: str | None) -> Report:
+def _checked(document: object, wanted: str | None) -> Report:
     top = _object(document, "the certificate", *_PARTS)
     if top["format"] != FORMAT or top["version"] is True or top["version"] != VERSION:
         raise _FlawError(f"the file does not say that it is a {FORMAT} of version {VERSION}")
@@ -313,12 +313,12 @@ def _checked(document: Any, wanted: str | None) -> Report:
     return Report(True, "", digest, *sizes, tuple(proven.values()))
 
 
-def _digest(value: Any) -> str:
+def _digest(value: object) -> str:
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return "sha256:" + hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
-def _fitting(known: _Knowledge, value: Any, over: int, what: str) -> list[int]:
+def _fitting(known: _Knowledge, value: object, over: int, what: str) -> list[int]:
     """Values over a common denominator that satisfy all facts; one for each open cell."""
     listed, count = _list(value, what), known.fixed.count(None)
     if len(listed) != count:
@@ -341,7 +341,7 @@ def _outside(x: int, ends: Ends, over: int) -> bool:
     return (low is not None and x < low * over) or (high is not None and x > high * over)
 
 
-def _claimed(known: _Knowledge, cell: int, sign: int, item: Any) -> tuple[Fraction | None, bool]:
+def _claimed(known: _Knowledge, cell: int, sign: int, item: object) -> tuple[Fraction | None, bool]:
     """Check the proof of an end (sign -1 for the upper one); returns the end and whether it is sharp."""
     claim = _object(item, "the claim", "value", "sharp", "table", "ray", "proof")
     sharp = _truth(claim["sharp"], "'sharp'")

@@ -86,7 +86,7 @@ PRESETS: dict[str, MatrixChannel] = {"shlomo-2015": SHLOMO_2015}
 """Matrices that are known by name."""
 
 
-def _matrix(given: Any) -> Any:
+def _matrix(given: object) -> Any:
     """The words of a design in place of the design."""
     if isinstance(given, Mapping):
         return spec_from_words(PerturbationDesign, given, "A designed matrix")

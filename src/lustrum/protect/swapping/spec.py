@@ -28,7 +28,7 @@ from lustrum.protect.microdata import anything, exact_cells, variables_of
 from lustrum.protect.swapping.run import Swapped, SwapPlan, swap
 
 
-def _profiles(value: Any) -> Any:
+def _profiles(value: object) -> Any:
     """Lists of names; a plain list of names is a list of one."""
     given = one_or_more(value)
     if not isinstance(given, (list, tuple)):
@@ -37,7 +37,7 @@ def _profiles(value: Any) -> Any:
     return (given,) if plain else tuple(map(one_or_more, given))
 
 
-def _rates(value: Any) -> Any:
+def _rates(value: object) -> Any:
     """Rates by area, in the order of their codes."""
     given = floats(pairs(value))
     return tuple(sorted(given, key=str)) if isinstance(given, tuple) else given

@@ -185,7 +185,7 @@ def _shown(value: object) -> str:
     return _MISSING if value is None else json.dumps(value, ensure_ascii=False)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if isinstance(value, Mapping):
         return {str(key): _plain(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):

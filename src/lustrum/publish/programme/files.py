@@ -282,7 +282,7 @@ def _page(report: Mapping[str, Any]) -> str:
     )
 
 
-def _words(value: Any) -> str:
+def _words(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(_words(one) for one in value)
     if isinstance(value, Mapping):

@@ -318,7 +318,7 @@ def _table(name: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str
     )
 
 
-def _cell(value: Any, *, first: bool) -> str:
+def _cell(value: object, *, first: bool) -> str:
     text = f"{value:,}" if isinstance(value, int) else escape(str(value))
     if first:
         return f'<th scope="row">{text}</th>'

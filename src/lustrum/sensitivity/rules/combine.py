@@ -172,7 +172,7 @@ coalition=1, weights='expanded')))
     )
 
 
-def rule_of(given: Any) -> Any:
+def rule_of(given: object) -> Any:
     """The words of a rule in place of the rule, as ``read`` of a parameter."""
     return read_rule(given) if isinstance(given, Mapping) else given
 

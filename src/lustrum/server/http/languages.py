@@ -90,7 +90,7 @@ class Language:
             return pattern.format(self.formatted(100 * value, f"{spec[:-1]}f"))
         return format(value, spec).replace(".", get_decimal_symbol(self.code))
 
-    def say(self, text: Any) -> Any:
+    def say(self, text: object) -> Any:
         """A message of the other rooms in this language."""
         return translated(text, self)
 

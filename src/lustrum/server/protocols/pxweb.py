@@ -204,7 +204,7 @@ def _prepared(offer: PreparedOffer, selection: Selection, form: Form, request: R
 def _said(body: Any, status_code: int = 200) -> JSONResponse:
     """An answer of JSON with its texts in the language of the request."""
 
-    def said(value: Any) -> Any:
+    def said(value: object) -> Any:
         if isinstance(value, dict):
             return {key: said(one) for key, one in value.items()}
         return [said(one) for one in value] if isinstance(value, list) else current().say(value)

@@ -91,7 +91,7 @@ def _difference(engine: Any, copy: Any, query: TableQuery) -> str:
     return ", ".join(parts)
 
 
-def _same(one: Any, other: Any, name: str) -> bool:
+def _same(one: object, other: Any, name: str) -> bool:
     left, right = getattr(one, name), getattr(other, name)
     return (left is None) == (right is None) and (left is None or np.array_equal(left, right))
 
