@@ -250,10 +250,10 @@ def test_finished_results_can_be_read_while_the_disk_is_full(tmp_path: Path) -> 
         with full_disk(0):
             with pytest.raises(ProblemError):
                 fresh.submit(OTHER, "v1")
-            found = fresh.find(job.id)
+            found = fresh.store.find(job.id)
             result = fresh.result(job.id, "v1")
-            assert fresh.may_cancel(job.id, job.token)
-            assert fresh.find("nowhere") is None
+            assert fresh.store.may_cancel(job.id, job.token)
+            assert fresh.store.find("nowhere") is None
         assert found is not None
         assert found.state == "done"
         assert result is not None
