@@ -52,7 +52,7 @@ def release_of(side: int) -> Release:
     )
     values = chance.integers(0, 10**6, shape)
     status = np.where(chance.random(shape) < 0.05, "N", "F")
-    return Release(axes, values, status, {"method": "cell-key"}, low=values - 3, high=values + 3)
+    return Release(axes, values, status, {"method": "cell-key"}, least=values - 3, most=values + 3)
 
 
 def files(side: int, rounds: int) -> None:

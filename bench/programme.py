@@ -150,11 +150,11 @@ def written(part: SystemPart, path: Path) -> Release:
     values = part.true.values
     return Release(
         axes=part.true.axes,
-        published=np.where(hidden, -UNBOUNDED, values),
+        numbers=np.where(hidden, 0, values),
         status=np.where(hidden, CellStatus.SECONDARY.value, CellStatus.FREE.value),
         method={"method": "suppression"},
-        low=np.where(hidden, 0, values),
-        high=np.where(hidden, UNBOUNDED, values),
+        least=np.where(hidden, 0, values),
+        most=np.where(hidden, UNBOUNDED, values),
         decimals=part.true.decimals,
         unit=part.true.unit,
     )

@@ -50,7 +50,7 @@ def check_method(method: Any, *, tables: int = 6, seed: int = 1, keyed: bool = T
             continue
         used += 1
         again = method.apply(table, None if keyed else np.random.default_rng(seed))
-        assert np.array_equal(release.published, again.published), (
+        assert np.array_equal(release.numbers, again.numbers), (
             "the same table and the same chance gave other numbers"
         )
         assert np.array_equal(table.values, before), "the method has written into the table"
@@ -212,7 +212,7 @@ def _shows_one_number_elsewhere(method: Any, table: Table, seed: int) -> None:
             continue
         for index in np.argwhere(release.shown):
             cell = tuple(a.codes[i] for a, i in zip(release.axes, index, strict=True))
-            number = int(release.published[tuple(index)])
+            number = int(release.numbers[tuple(index)])
             assert seen.setdefault(cell, number) == number, (
                 "the same records show two numbers in two tables"
             )
@@ -261,23 +261,26 @@ def _is_a_spec(method: Any) -> None:
 
 def _is_a_release(release: Release, table: Table, method: Any) -> None:
     assert release.axes == table.axes, "the release has other axes than its table"
-    assert release.published.shape == table.shape, "the release has another shape than its table"
+    assert release.numbers.shape == table.shape, "the release has another shape than its table"
     # A release may leave parameters out, where they would help an attacker, but tells no other ones.
     assert release.method.get("method") == method.name, "the release does not say how it was made"
     assert dict(release.method).items() <= method.to_mapping().items(), (
         "the release says that it was made otherwise"
     )
     shown = release.shown
-    if release.low is not None and release.high is not None:
-        held = (release.low <= table.values) & (table.values <= release.high)
+    assert not release.numbers[~release.known].any(), (
+        "a number stands behind a cell that is not shown"
+    )
+    if release.least is not None and release.most is not None:
+        held = (release.least <= table.values) & (table.values <= release.most)
         assert held[shown].all(), "published bounds do not hold the true value"
     else:
-        assert release.channel is not None or np.array_equal(release.published, table.values), (
+        assert release.channel is not None or np.array_equal(release.numbers, table.values), (
             "without bounds and channel a reader takes the numbers for true"
         )
     if table.structural is not None:
         empty = table.structural & shown
-        assert not release.published[empty].any(), "a cell that cannot hold anybody shows somebody"
+        assert not release.numbers[empty].any(), "a cell that cannot hold anybody shows somebody"
     if release.channel is not None:
         rows = release.channel.transitions(np.arange(12, dtype=np.int64))
         sums = np.bincount(rows.origin, rows.probability, minlength=12)
@@ -291,7 +294,7 @@ def _is_keyed_per_cell(method: Any, table: Table, release: Release) -> None:
         part = method.apply(table.take(picks))
         whole = release.take(picks)
         both = part.shown & whole.shown
-        assert np.array_equal(part.published[both], whole.published[both]), (
+        assert np.array_equal(part.numbers[both], whole.numbers[both]), (
             "a cell's number depends on other cells, though the method declares that it does not"
         )
 
@@ -305,7 +308,7 @@ def _shows_one_number(method: Any, table: Table, release: Release) -> None:
             part = method.apply(table.take(picks))
             whole = release.take(picks)
             both = part.shown & whole.shown
-            assert np.array_equal(part.published[both], whole.published[both]), (
+            assert np.array_equal(part.numbers[both], whole.numbers[both]), (
                 "one population shows two numbers, though the method declares that it does not"
             )
 
@@ -324,7 +327,7 @@ def _changes_what_it_states(method: Any, stated: float, seed: int, keyed: bool) 
     except InputError as error:
         _says_nothing(str(error), table)
         return
-    share = float((~release.shown | (release.published != counts)).mean())
+    share = float((~release.shown | (release.numbers != counts)).mean())
     assert share >= stated - 2.5 / np.sqrt(counts.size), (
         f"the method states that {stated:.1%} of ones and twos change, and {share:.1%} did"
     )
@@ -345,7 +348,7 @@ def _leaves_what_it_states(method: Any, stated: float, seed: int, keyed: bool) -
     except InputError as error:
         _says_nothing(str(error), table)
         return
-    shown = np.where(release.shown, release.published, np.iinfo(np.int64).min)
+    shown = np.where(release.shown, release.numbers, np.iinfo(np.int64).min)
     numbers, inverse = np.unique(shown, return_inverse=True)
     seen = np.zeros((MOST + 1, numbers.size))
     np.add.at(seen, (counts, inverse), 1.0 / each)

@@ -53,7 +53,7 @@ def test_a_decision_survives_being_written_down(
         assert read.release is None
         return
     assert read.release.axes == made.release.axes
-    for name in ("published", "low", "high", "status"):
+    for name in ("numbers", "least", "most", "status"):
         assert np.array_equal(getattr(read.release, name), getattr(made.release, name))
     assert read.release.notes == made.release.notes
     assert read.release.method == dict(made.release.method)
@@ -94,8 +94,8 @@ def test_every_part_of_a_release_is_read_as_it_was_written() -> None:
         np.array([7, -4]),
         np.array(["F", "F"]),
         {"method": "none"},
-        low=np.array([6, -9]),
-        high=np.array([8, -1]),
+        least=np.array([6, -9]),
+        most=np.array([8, -1]),
         decimals=2,
         unit="EUR",
         notes=(say("Rounded to {base}.", base=3), "plain", inside),
@@ -121,7 +121,7 @@ def test_every_part_of_a_release_is_read_as_it_was_written() -> None:
     kept = read_decision(text)
     read = kept.release
     assert kept.sums == (figures,)
-    arrays = ("published", "status", "low", "high", "undefined", "structural", "errors", "grades")
+    arrays = ("numbers", "status", "least", "most", "undefined", "structural", "errors", "grades")
     for name in arrays:
         assert np.array_equal(getattr(read, name), getattr(made, name))
     for name in ("axes", "decimals", "unit", "notes", "statistics", "label", "additive"):
@@ -135,7 +135,7 @@ def test_every_part_of_a_release_is_read_as_it_was_written() -> None:
     assert isinstance(read.axes[0].label, Message)
     bare = Release(axes, np.array([7, 4]), np.array(["F", "F"]), {"method": "none"})
     read = read_decision(write_decision(Decision(query, Verdict.ANSWER, release=bare))).release
-    assert read.low is read.high is read.errors is read.grades is read.undefined is None
+    assert read.least is read.most is read.errors is read.grades is read.undefined is None
     assert read.structural is None
     assert read.additive
 

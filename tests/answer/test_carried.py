@@ -70,8 +70,8 @@ class Numbers:
             values,
             np.full(values.shape, CellStatus.FREE.value),
             {"method": "made-up"},
-            low=values - values // 10,
-            high=values + values // 10,
+            least=values - values // 10,
+            most=values + values // 10,
             errors=np.arange(values.size).reshape(values.shape) if asked.weight else None,
             grades=np.full(values.shape, "own") if asked.weight else None,
         )

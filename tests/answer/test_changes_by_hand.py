@@ -21,7 +21,7 @@ def decision(verdict: str, *, numbers: Any = None, status: Any = None, rules: An
     if numbers is not None:
         published = np.array(numbers)
         letters = np.array(status) if status else np.full(published.shape, "F")
-        release = SimpleNamespace(published=published, status=letters, shape=published.shape)
+        release = SimpleNamespace(numbers=published, status=letters, shape=published.shape)
     return SimpleNamespace(
         verdict=VERDICTS[verdict],
         release=release,

@@ -33,7 +33,7 @@ def made(*, bounds: bool = True, channel: Any = None, structural: bool = False) 
     return Release(
         (axis("r", ["1", "2", "3"]), axis("c", ["a", "b", "c", "d"])),
         values, status, {"method": "made-up"}, channel,
-        low=low, high=high, structural=mask if structural else None,
+        least=low, most=high, structural=mask if structural else None,
     )  # fmt: skip
 
 
@@ -44,11 +44,11 @@ def turned(release: Release, picks: list[list[int]], transpose: bool) -> Release
         return part
     swap = {
         name: None if (array := getattr(part, name)) is None else np.ascontiguousarray(array.T)
-        for name in ("published", "status", "low", "high", "structural")
+        for name in ("numbers", "status", "least", "most", "structural")
     }
     return Release(
-        part.axes[::-1], swap["published"], swap["status"], part.method, part.channel,
-        low=swap["low"], high=swap["high"], structural=swap["structural"],
+        part.axes[::-1], swap["numbers"], swap["status"], part.method, part.channel,
+        least=swap["least"], most=swap["most"], structural=swap["structural"],
     )  # fmt: skip
 
 
@@ -87,11 +87,11 @@ def test_a_release_that_hides_a_cell_has_no_figures() -> None:
 
 def test_possible_tables_lie_within_the_bounds_and_cover_them() -> None:
     for release in (made(), made(structural=True)):
-        assert release.low is not None
-        assert release.high is not None
+        assert release.least is not None
+        assert release.most is not None
         tables = list(possible_tables(release))
         assert len(tables) == 8
-        low, high = release.low, release.high
+        low, high = release.least, release.most
         if release.structural is not None:
             low, high = (np.where(release.structural, 0, end) for end in (low, high))
         stacked = np.stack([table.values for table in tables])
@@ -102,7 +102,7 @@ def test_possible_tables_lie_within_the_bounds_and_cover_them() -> None:
         assert all(isinstance(table, Table) and table.axes == release.axes for table in tables)
     far = Release(
         (axis("r", ["1", "2"]),), np.array([100, 100]), np.array(["F", "F"]), {"method": "m"},
-        low=np.array([0, 0]), high=np.array([10**6, 10**6]),
+        least=np.array([0, 0]), most=np.array([10**6, 10**6]),
     )  # fmt: skip
     values = np.stack([table.values for table in possible_tables(far)])
     assert 36 <= values.min() < 60  # at most 64 from the number that is shown
@@ -115,13 +115,13 @@ def test_a_large_table_is_looked_at_less_often() -> None:
         values = np.arange(size) % 7
         release = Release(
             (axis("r", codes[:size]),), values, np.full(size, "F"), {"method": "m"},
-            low=values, high=values + 1,
+            least=values, most=values + 1,
         )  # fmt: skip
         assert sum(1 for _ in possible_tables(release)) == turns
 
 
 def test_where_the_channel_leads_to_no_number_shown_all_counts_are_alike() -> None:
-    ends = {"low": np.array([3, 2, 0]), "high": np.array([6, 9, 4])}
+    ends = {"least": np.array([3, 2, 0]), "most": np.array([6, 9, 4])}
     shown = (axis("r", ["1", "2", "3"]),), np.array([4, 5, 1]), np.full(3, "F"), {"method": "m"}
     odd = Release(*shown, RoundingChannel(3), **ends)
     plain = Release(*shown, None, **ends)
@@ -142,7 +142,7 @@ def test_every_order_of_a_table_is_put_into_one_order_before_it_is_looked_at() -
     ):
         other = _canonical(turned(plain, picks, transpose))
         assert other.axes == first.axes
-        for name in ("published", "status", "low", "high", "structural"):
+        for name in ("numbers", "status", "least", "most", "structural"):
             assert np.array_equal(getattr(other, name), getattr(first, name))
 
 
@@ -180,6 +180,6 @@ def test_a_cell_that_cannot_exist_is_empty_in_every_possible_table() -> None:
     assert tables
     for table in tables:
         assert not table.values[empty].any()
-        assert ((release.low <= table.values) & (table.values <= release.high)).all()
+        assert ((release.least <= table.values) & (table.values <= release.most)).all()
         assert table.structural is not None
         assert table.unit == release.unit

@@ -67,8 +67,8 @@ def release(rng: np.random.Generator, size: int, base: int, step: int) -> Releas
         np.full(size, "F"),
         {"method": "made"},
         channel=PopulationChannel(base, step, RATES),
-        low=np.where(structural, 0, low),
-        high=np.where(structural, 0, shown + rng.integers(0, 90, size)),
+        least=np.where(structural, 0, low),
+        most=np.where(structural, 0, shown + rng.integers(0, 90, size)),
         structural=structural,
     )
 
@@ -179,10 +179,10 @@ def test_what_a_release_does_not_show_has_no_figures_with_a_channel_either() -> 
     more = replace(
         whole,
         axes=(TableAxis("v", "v", (*parts, every)),),
-        published=np.append(whole.published, total),
+        numbers=np.append(whole.numbers, total),
         status=np.append(whole.status, "F"),
-        low=np.append(whole.low, total),
-        high=np.append(whole.high, total),
+        least=np.append(whole.least, total),
+        most=np.append(whole.most, total),
         structural=np.append(whole.structural, False),
     )
     assert expected_figures(more, measure) == stated
@@ -215,7 +215,7 @@ def test_measures_of_all_tiny_tables_agree_with_each_of_them(
     """Also of tables that cannot stand behind what is published, of which nothing is shown as it is."""
     made = RandomRounding(base=3).apply(Table.from_counts(published), rng=1)
     channel = PopulationChannel(3, 3, ((1, 2, 3, 4, 5, 6, 7, 8),) * 5) if by_pairs else made.channel
-    release = replace(made, channel=channel, published=np.array(published))
+    release = replace(made, channel=channel, numbers=np.array(published))
     every = np.array([t for t in product((0, 1, 2, 5, 6, 7)[: most + 1], repeat=3) if sum(t)])
     every = every[(every <= most).all(axis=1)]
     tables = [Table.from_counts(one) for one in every]

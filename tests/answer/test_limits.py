@@ -230,7 +230,7 @@ def test_a_risk_above_the_limit_is_refused_and_at_the_limit_passes() -> None:
 
 
 def bounded(values: Any, low: Any, high: Any, **more: Any) -> Release:
-    return released(values, low=np.asarray(low), high=np.asarray(high), **more)
+    return released(values, least=np.asarray(low), most=np.asarray(high), **more)
 
 
 def test_an_audit_finds_a_cell_with_too_few_values_left() -> None:
@@ -262,7 +262,7 @@ def test_a_table_that_takes_more_programs_than_allowed_counts_as_disclosive() ->
     values = np.array([[3, 3, 6], [3, 3, 6], [3, 3, 6], [9, 9, 18]])
     release = Release(
         axes, values, np.full(values.shape, "F"), {"method": "made-up"},
-        low=values - 2, high=values + 2,
+        least=values - 2, most=values + 2,
     )  # fmt: skip
     audit = {"attackers": ["outsider"]}
     assert not is_disclosive(release, Audit.model_validate(audit))
@@ -531,13 +531,13 @@ def test_help_names_a_level_where_there_is_one() -> None:
 def test_an_audit_looks_at_inner_cells_and_only_at_those_that_may_be_small() -> None:
     audit = Audit.model_validate({"attackers": ["outsider"], "up_to": 3})
     total = released(
-        [9, 9, 18], axis("a", "1", "2", "_T"), low=np.array([9, 9, 18]), high=np.array([9, 9, 18])
+        [9, 9, 18], axis("a", "1", "2", "_T"), least=np.array([9, 9, 18]), most=np.array([9, 9, 18])
     )
     assert not is_disclosive(total, audit)
     without = released([3, 9])
     assert is_disclosive(without, audit)
     exact = released(
-        [1, 2, 3], axis("a", "1", "2", "_T"), low=np.array([0, 0, 3]), high=np.array([3, 3, 3])
+        [1, 2, 3], axis("a", "1", "2", "_T"), least=np.array([0, 0, 3]), most=np.array([3, 3, 3])
     )
     assert not is_disclosive(exact, audit)
 
@@ -547,7 +547,7 @@ def test_an_insider_is_held_against_the_cell_with_its_own_contribution() -> None
     axes = axis("a", "1", "2", "_T")
     for total, pinned in ((12, True), (13, False)):  # the first cell is 5 or 6
         release = released(
-            [4, 7, total], axes, low=np.array([0, 7, total]), high=np.array([10, 7, total])
+            [4, 7, total], axes, least=np.array([0, 7, total]), most=np.array([10, 7, total])
         )
         for attacker in ("insider", "outsider"):
             audit = Audit.model_validate({"attackers": [attacker], "up_to": 5})

@@ -25,11 +25,11 @@ def histogram(
 ) -> Release:
     return Release(
         axes=(TableAxis.plain("age", [str(i) for i in range(len(counts))]),),
-        published=np.array(counts),
+        numbers=np.array(counts),
         status=np.full(len(counts), "F"),
         method={"method": "x"},
-        low=None if low is None else np.array(low),
-        high=None if high is None else np.array(high),
+        least=None if low is None else np.array(low),
+        most=None if high is None else np.array(high),
     )
 
 
@@ -121,7 +121,7 @@ def test_cells_have_quantiles_of_their_own_rounded_to_the_nearest() -> None:
     counts = np.array([[1, 3], [3, 0], [0, 0], [4, 4], [0, 2], [1, 0]])
     status = np.full(counts.shape, "F")
     status[3, 1] = "N"
-    shown = Release(axes, counts, status, {"method": "x"}, low=counts, high=counts)
+    shown = Release(axes, counts, status, {"method": "x"}, least=counts, most=counts)
     values, exists, least, most = quantile(shown, (-9.0, 0.0, 1.8), 0.5, 0)
     # A third of the second class is 0.6; half of the first is -4.5; nobody, or a class hidden, has none.
     assert exists.tolist() == [True, True, False, False, True, True]

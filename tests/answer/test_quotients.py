@@ -39,8 +39,8 @@ def release(
         values,
         np.full(values.shape, "F") if status is None else np.array(status),
         {"method": "made-up"},
-        low=low,
-        high=high,
+        least=low,
+        most=high,
         decimals=decimals,
     )
 
@@ -70,28 +70,28 @@ def test_a_quotient_is_the_nearest_number_with_its_decimals(
             assert bool(found.undefined[k]) == undefined
             if not undefined:
                 exact = Fraction(a, 10**one) / Fraction(b, 10**other)
-                assert int(found.published[k]) == nearest(exact * 10 ** (2 + percent))
+                assert int(found.numbers[k]) == nearest(exact * 10 ** (2 + percent))
             else:
-                assert found.published[k] == 0
-        assert found.low is None
-        assert found.high is None
+                assert found.numbers[k] == 0
+        assert found.least is None
+        assert found.most is None
 
 
 def test_growth_is_less_one_hundred_percent_and_needs_a_positive_base() -> None:
     found = quotient(release([110, 50, 7]), release([100, 0, -7]), "growth:t:u", 1, "%")
-    assert found.published.tolist() == [100, 0, 0]
+    assert found.numbers.tolist() == [100, 0, 0]
     assert found.undefined.tolist() == [False, True, True]
     ends = quotient(
         release([110, 110], [(100, 120), (-UNBOUNDED, UNBOUNDED)]),
         release([100, 100], [(80, 100), (80, 100)]),
         "growth:t:u", 1, "%",
     )  # fmt: skip
-    assert ends.low.tolist() == [0, -UNBOUNDED]
-    assert ends.high.tolist() == [500, UNBOUNDED]
+    assert ends.least.tolist() == [0, -UNBOUNDED]
+    assert ends.most.tolist() == [500, UNBOUNDED]
     finer = quotient(
         release([110], [(100, 120)]), release([100], [(80, 100)]), "growth:t:u", 2, "%"
     )
-    assert (finer.published[0], finer.low[0], finer.high[0]) == (1000, 0, 5000)
+    assert (finer.numbers[0], finer.least[0], finer.most[0]) == (1000, 0, 5000)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -102,7 +102,7 @@ def test_bounds_hold_every_pair_of_true_numbers_and_are_reached(seed: int) -> No
         ah, bh = al + int(rng.integers(0, 5)), bl + int(rng.integers(0, 5))
         a, b = int(rng.integers(al, ah + 1)), int(rng.integers(bl, bh + 1))
         found = quotient(release([a], [(al, ah)]), release([b], [(bl, bh)]), "ratio:t:e", 1)
-        low, high = int(found.low[0]), int(found.high[0])
+        low, high = int(found.least[0]), int(found.most[0])
         if b == 0:
             assert (low, high) == (-UNBOUNDED, UNBOUNDED)
             continue
@@ -131,7 +131,7 @@ def test_the_margin_of_a_quotient_holds_every_pair_of_true_numbers_and_is_reache
         shares = [Fraction(1000 * a, b) for a, b in pairs if a >= 0 and b > 0]
         if kind.startswith("share"):
             shares = [share for share in shares if share <= 1000]
-        far = max((abs(share - one - int(found.published[0])) for share in shares), default=0)
+        far = max((abs(share - one - int(found.numbers[0])) for share in shares), default=0)
         stated = int(found.margins[0])
         if n == y and kind.startswith("growth"):
             assert stated == -1  # the base may be nobody
@@ -143,35 +143,35 @@ def test_the_margin_of_a_quotient_holds_every_pair_of_true_numbers_and_is_reache
 
 def test_a_numerator_that_may_be_one_leaves_no_upper_end_beside_a_denominator_of_zero() -> None:
     found = quotient(release([1, 0], [(0, 1), (0, 0)]), release([2, 2], [(0, 3), (0, 3)]), "mean:t")
-    assert (found.low.tolist(), found.high.tolist()) == ([0, 0], [UNBOUNDED, 0])
+    assert (found.least.tolist(), found.most.tolist()) == ([0, 0], [UNBOUNDED, 0])
 
 
 def test_what_is_unbounded_stays_so_and_an_endless_denominator_leaves_nothing() -> None:
     over = release([5, 5, -5, 5], [(1, UNBOUNDED), (-UNBOUNDED, 6), (-UNBOUNDED, -1), (4, 6)])
     under = release([2, 2, 2, 2], [(1, 3), (1, 3), (1, 3), (2, UNBOUNDED)])
     found = quotient(over, under, "ratio:t:e", 1)
-    assert found.low.tolist() == [3, -UNBOUNDED, -UNBOUNDED, 0]
-    assert found.high.tolist() == [UNBOUNDED, 60, -3, 30]
+    assert found.least.tolist() == [3, -UNBOUNDED, -UNBOUNDED, 0]
+    assert found.most.tolist() == [UNBOUNDED, 60, -3, 30]
     # However large the numbers beside them are.
     over = release([5, 5, 10**16], [(1, UNBOUNDED), (-UNBOUNDED, 6), (10**16, 10**16)])
     under = release([10**9] * 3, [(10**9, 10**9), (10**9, 10**9), (10**9, UNBOUNDED)])
     found = quotient(over, under, "ratio:t:e", 6)
-    assert found.low.tolist() == [0, -UNBOUNDED, 0]
-    assert found.high.tolist() == [UNBOUNDED, 1, 10**13]
+    assert found.least.tolist() == [0, -UNBOUNDED, 0]
+    assert found.most.tolist() == [UNBOUNDED, 1, 10**13]
 
 
 def test_a_share_of_a_count_lies_between_nothing_and_all() -> None:
     over = release([4, 1], [(3, 9), (0, 2)])
     under = release([5, 5], [(4, 6), (4, 6)])
     share = quotient(over, under, "share:count:total", 1, "%")
-    assert share.published.tolist() == [800, 200]
-    assert share.low.tolist() == [500, 0]
-    assert share.high.tolist() == [1000, 500]
+    assert share.numbers.tolist() == [800, 200]
+    assert share.least.tolist() == [500, 0]
+    assert share.most.tolist() == [1000, 500]
     of_sums = quotient(over, under, "share:t:total", 1, "%")
-    assert of_sums.high.tolist() == [2250, 500]
+    assert of_sums.most.tolist() == [2250, 500]
     nothing = quotient(release([0], [(0, 2)]), release([0], [(0, 3)]), "share:count:total", 1, "%")
     assert nothing.undefined.tolist() == [True]
-    assert (nothing.low.tolist(), nothing.high.tolist()) == ([0], [UNBOUNDED])
+    assert (nothing.least.tolist(), nothing.most.tolist()) == ([0], [UNBOUNDED])
 
 
 def test_what_is_hidden_in_a_part_is_hidden_in_the_quotient() -> None:
@@ -179,7 +179,7 @@ def test_what_is_hidden_in_a_part_is_hidden_in_the_quotient() -> None:
     under = release([2, 3, 0], status=["D", "F", "F"])
     found = quotient(over, under, "mean:t", 0)
     assert found.status.tolist() == ["D", "A", "F"]
-    assert found.published.tolist() == [0, 0, 0]
+    assert found.numbers.tolist() == [0, 0, 0]
     assert found.undefined.tolist() == [False, False, True]
 
 
@@ -230,8 +230,8 @@ def part(values: Any, ends: Any, decimals: int = 0, **more: Any) -> Release:
         np.array(more.pop("status", ["F"] * len(values))),
         more.pop("method", {"method": "m"}),
         more.pop("channel", None),
-        low=low,
-        high=high,
+        least=low,
+        most=high,
         decimals=decimals,
         **more,
     )
@@ -259,10 +259,10 @@ def composed(query: TableQuery, parts: Any = None) -> Release:
 def test_one_statistic_carries_its_own_numbers_and_nothing_of_its_parts() -> None:
     mean = composed(asked("mean:t"))
     assert mean.axes[0].codes == ("0", "1", "2")
-    assert mean.published.tolist() == [250, 0, 78]
+    assert mean.numbers.tolist() == [250, 0, 78]
     assert mean.status.tolist() == ["F", "A", "F"]
-    assert mean.low.tolist() == [180, -UNBOUNDED, 77]
-    assert mean.high.tolist() == [367, UNBOUNDED, 89]
+    assert mean.least.tolist() == [180, -UNBOUNDED, 77]
+    assert mean.most.tolist() == [367, UNBOUNDED, 89]
     assert not mean.undefined.any()
     assert (mean.decimals, mean.unit, mean.additive, mean.channel) == (2, "euro", False, None)
     assert str(mean.label) == str(describe_statistics(asked("mean:t"), FIRMS)[0].label)
@@ -271,14 +271,14 @@ def test_one_statistic_carries_its_own_numbers_and_nothing_of_its_parts() -> Non
     assert "carry the uncertainty" in str(mean.notes[2])
     with_total = composed(asked("mean:t", totals=True))
     assert with_total.axes[0].codes == tuple(TOTALLED)
-    assert with_total.published.tolist() == [250, 0, 78, 147]
+    assert with_total.numbers.tolist() == [250, 0, 78, 147]
 
 
 def test_a_sum_keeps_its_channel_and_a_count_is_the_table_itself() -> None:
     found = composed(asked("sum:t"))
-    assert found.published.tolist() == [100, 0, 70]
+    assert found.numbers.tolist() == [100, 0, 70]
     assert found.status.tolist() == ["F", "A", "F"]
-    assert found.low.tolist() == [90, 40, 70]
+    assert found.least.tolist() == [90, 40, 70]
     assert (found.decimals, found.unit, found.additive) == (1, "euro", True)
     assert found.channel is SUMS.channel
     assert found.method == {"method": "n"}
@@ -299,19 +299,19 @@ def test_several_statistics_stand_beside_each_other_in_one_scale() -> None:
     assert found.shape == (3, 3)
     assert found.axes[1].codes == ("count", "sum:t", "mean:t")
     assert found.decimals == 2
-    assert found.published.tolist() == [[400, 1000, 250], [200, 0, 0], [900, 700, 78]]
+    assert found.numbers.tolist() == [[400, 1000, 250], [200, 0, 0], [900, 700, 78]]
     assert found.status.tolist() == [["F", "F", "F"], ["F", "A", "A"], ["F", "F", "F"]]
-    assert found.low.tolist() == [[300, 900, 180], [100, 400, -UNBOUNDED], [800, 700, 77]]
-    assert found.high.tolist() == [[500, 1100, 367], [300, 600, UNBOUNDED], [900, 710, 89]]
+    assert found.least.tolist() == [[300, 900, 180], [100, 400, -UNBOUNDED], [800, 700, 77]]
+    assert found.most.tolist() == [[500, 1100, 367], [300, 600, UNBOUNDED], [900, 710, 89]]
     assert [s.decimals for s in found.statistics] == [0, 1, 2]
     assert not found.additive
     assert found.channel is None
     assert found.errors is None
-    bare = {q: replace(p, low=None, high=None) for q, p in PARTS.items()}
+    bare = {q: replace(p, least=None, most=None) for q, p in PARTS.items()}
     assert composed(asked("count", "mean:t"), bare).low is None
     half = composed(asked("count", "sum:t"), {Quantity(): bare[Quantity()], Quantity("t"): SUMS})
-    assert half.low[0].tolist() == [-UNBOUNDED, 90]
-    assert half.high[0].tolist() == [UNBOUNDED, 110]
+    assert half.least[0].tolist() == [-UNBOUNDED, 90]
+    assert half.most[0].tolist() == [UNBOUNDED, 110]
     known = replace(COUNTS, structural=np.array([False, True, False, False]))
     with_zero = composed(asked("count", "sum:t"), {**PARTS, Quantity(): known})
     assert with_zero.structural.tolist() == [[False, False], [True, True], [False, False]]
@@ -319,7 +319,7 @@ def test_several_statistics_stand_beside_each_other_in_one_scale() -> None:
 
 def test_shares_are_of_the_total_and_a_median_needs_all_its_classes() -> None:
     share = composed(asked("share:count:total"))
-    assert share.published.tolist() == [267, 133, 600]
+    assert share.numbers.tolist() == [267, 133, 600]
     assert (share.unit, share.decimals) == ("%", 1)
     assert share_totals(asked("share:count:total")) == ("a",)
     assert share_totals(asked("count")) == ()
@@ -333,7 +333,7 @@ def test_shares_are_of_the_total_and_a_median_needs_all_its_classes() -> None:
     assert quantities(asked("median:age")) == (Quantity(), needed)
     median = composed(asked("median:age"), {Quantity(): COUNTS, needed: classes})
     assert median.status.tolist() == ["F", "N", "F"]
-    assert median.published.tolist()[0] == 10 * 10**median.decimals
+    assert median.numbers.tolist()[0] == 10 * 10**median.decimals
     assert not median.undefined.any()
 
 
@@ -393,10 +393,10 @@ def test_standard_errors_and_grades_stand_only_where_a_number_exists() -> None:
     assert found.method == {"method": "n", "beside": [{"method": "m"}]}
     three = composed(asked("sum:t", "mean:t", "count")).method
     assert three == {"method": "n", "beside": [{"method": "m"}]}
-    free = {q: replace(p, low=None, high=None) for q, p in PARTS.items()}
+    free = {q: replace(p, least=None, most=None) for q, p in PARTS.items()}
     plain = composed(asked("sum:t", "mean:t"), free)
-    assert plain.low is None
-    assert plain.high is None
+    assert plain.least is None
+    assert plain.most is None
 
 
 def test_shares_within_a_category_and_quantiles_other_than_the_median() -> None:
@@ -413,15 +413,15 @@ def test_shares_within_a_category_and_quantiles_other_than_the_median() -> None:
     values = np.array([[1, 3, 4], [2, 2, 4], [0, 5, 5]])
     counts = Release((areas, ages), values, np.full((3, 3), "F"), {"method": "m"})
     found = composed(query, {Quantity(): counts})
-    assert found.published.tolist() == [[250, 750], [500, 500], [0, 1000]]
+    assert found.numbers.tolist() == [[250, 750], [500, 500], [0, 1000]]
 
     lower = asked("quantile:age:0.25")
     needed = lower.asked[0].quantities()[0]
-    plain = replace(COUNTS, low=None, high=None)
+    plain = replace(COUNTS, least=None, most=None)
     classes = Release(
         (*COUNTS.axes, TableAxis.plain("age", ["y", "o"])),
         np.array([[2, 2], [4, 0], [3, 6], [9, 8]]), np.full((4, 2), "F"), {"method": "m"},
     )  # fmt: skip
     quarter = composed(lower, {Quantity(): plain, needed: classes})
     scale = 10**quarter.decimals
-    assert quarter.published.tolist()[:2] == [5 * scale, round(2.5 * scale)]
+    assert quarter.numbers.tolist()[:2] == [5 * scale, round(2.5 * scale)]

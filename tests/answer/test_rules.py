@@ -68,7 +68,7 @@ def test_the_input_can_be_protected_before_anything_is_counted(
     # Tables made from one protected input add up, and nothing about a cell is claimed.
     total = ask(engine, pre, by=["sex"])
     assert np.array_equal(total.release.published, decision.release.published.sum(axis=0))
-    assert not decision.release.low.any()
+    assert not decision.release.least.any()
 
 
 def test_an_attacker_of_the_policy_keeps_a_table_back(engine: EmbeddedEngine, policy: Any) -> None:

@@ -57,11 +57,11 @@ def release(
     codes = ["a", "b", "c", TOTAL_CODE][: len(values)]
     return Release(
         axes=(TableAxis.plain("area", codes),),
-        published=np.array(values),
+        numbers=np.array(values),
         status=np.array(status or ["F"] * len(values)),
         method={"method": "x"},
-        low=None if bounds is None else np.array(bounds[0]),
-        high=None if bounds is None else np.array(bounds[1]),
+        least=None if bounds is None else np.array(bounds[0]),
+        most=None if bounds is None else np.array(bounds[1]),
         decimals=decimals,
     )
 
@@ -100,7 +100,7 @@ class TestKeyedPolicies:
         query = self._asked(by=["age", "sex"], measure="income")
         decision = answered(query, engine, keyed)
         true = engine.tabulate(query).values
-        low, high = decision.release.low, decision.release.high
+        low, high = decision.release.least, decision.release.most
         assert (low <= true).all()
         assert (true <= high).all()
         assert (decision.release.published != true).mean() > 0.5

@@ -60,8 +60,8 @@ def table(published: list[int], records: list[int]) -> tuple[Release, Release]:
     low, high = sum_bounds(shown, most, FACTORS.most)
     words: dict[str, Any] = {"status": np.full(shown.shape, "F"), "method": {"method": "x"}}
     return (
-        Release((axis,), shown, low=low, high=high, **words),
-        Release((axis,), most, low=np.zeros_like(most), high=most, **words),
+        Release((axis,), shown, least=low, most=high, **words),
+        Release((axis,), most, least=np.zeros_like(most), most=most, **words),
     )
 
 
@@ -114,7 +114,7 @@ def test_an_insider_is_left_with_what_the_least_possible_sum_leaves() -> None:
     sums, counts = table([9_000, 2_000, 70_000], [4, 3, 9])
     low, high = spec.bounds(sums.published)
     (_, second) = sum_figures(
-        TURNOVER, replace(sums, low=low, high=high), counts, noise, 1
+        TURNOVER, replace(sums, least=low, most=high), counts, noise, 1
     ).attackers
     assert (second.attacker, second.published) == ("second-largest", 2_000)
     assert second.left == noise.left(sums.published[1:2], low[1:2])[0]
@@ -135,14 +135,14 @@ def test_figures_are_of_inner_cells_that_are_shown_and_above_zero() -> None:
 
 def test_attackers_need_both_bounds_and_an_outsider_a_finite_one() -> None:
     sums, counts = table([5_000, 900], [4, 3])
-    for part in ("low", "high"):
+    for part in ("least", "most"):
         assert (
             sum_figures(TURNOVER, replace(sums, **{part: None}), counts, NOISE, 1).attackers == ()
         )
     known = sum_figures(TURNOVER, sums, counts, NOISE, 1).attackers
-    endless = replace(sums, high=np.full(2, UNBOUNDED))
+    endless = replace(sums, most=np.full(2, UNBOUNDED))
     assert sum_figures(TURNOVER, endless, counts, NOISE, 1).attackers == known[1:]
-    partly = replace(sums, high=np.array([UNBOUNDED, sums.high[1]]))
+    partly = replace(sums, most=np.array([UNBOUNDED, sums.most[1]]))
     outsider = sum_figures(TURNOVER, partly, counts, NOISE, 1).attackers[0]
     assert (outsider.attacker, outsider.published) == ("outsider", 900)
 
@@ -155,7 +155,7 @@ def test_an_outsider_counts_the_values_between_an_even_share_and_the_whole_sum(
     low: int, high: int, most: int, share: int, values: int
 ) -> None:
     sums, counts = table([100], [most])
-    sums = replace(sums, low=np.array([low]), high=np.array([high]))
+    sums = replace(sums, least=np.array([low]), most=np.array([high]))
     outsider = sum_figures(TURNOVER, sums, counts, NOISE, 1).attackers[0]
     assert (outsider.low, outsider.high, outsider.left) == (share, high, 100)
     assert outsider.bits == float(f"{np.log2(values):.3g}")
@@ -168,11 +168,11 @@ def test_the_most_contributors_follow_from_bounds_or_from_the_channel() -> None:
     least = int(sums.low[0])
     for released, most in (
         (counts, 6),
-        (replace(counts, high=None, channel=RoundingChannel(3)), 8),
+        (replace(counts, most=None, channel=RoundingChannel(3)), 8),
     ):
         outsider = sum_figures(TURNOVER, sums, released, NOISE, 1).attackers[0]
         assert outsider.low == -(-least // most)
-    alone = sum_figures(TURNOVER, sums, replace(counts, high=None), NOISE, 1).attackers[0]
+    alone = sum_figures(TURNOVER, sums, replace(counts, most=None), NOISE, 1).attackers[0]
     assert alone.low == 1
 
 
@@ -244,7 +244,7 @@ def test_errors_are_those_of_each_size_and_growth_of_the_variables() -> None:
 
 def test_without_bounds_only_errors_are_stated() -> None:
     sums, counts = table([500], [2])
-    figures = sum_figures(TURNOVER, replace(sums, low=None, high=None), counts, NOISE, 1)
+    figures = sum_figures(TURNOVER, replace(sums, least=None, most=None), counts, NOISE, 1)
     assert figures.attackers == ()
     assert figures.errors[0].error == 6.0
     assert summary(figures) == ""

@@ -112,8 +112,8 @@ def test_a_release_is_read_through_its_channel_inside_the_feasible_ranges(data):
         np.where(hidden, "D", "F"),
         {"method": "random-rounding"},
         channel=CHANNEL,
-        low=np.array(low),
-        high=np.array(high),
+        least=np.array(low),
+        most=np.array(high),
     )
     known = Knowledge.of("abt").within(low, high).fact({"a": 1, "b": 1, "t": -1}, 0, 0)
     tables = fitting(known)

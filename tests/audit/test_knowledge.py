@@ -346,11 +346,11 @@ def test_a_release_states_values_intervals_or_what_its_channel_allows() -> None:
     plain = PublishedTable.of_release(released(decimals=1), low=-4)
     assert (plain.low.tolist(), plain.high.tolist()) == ([-4, 5, 8], [UNBOUNDED, 5, 8])
     assert plain.decimals == 1
-    partly = released(low=np.array([2, 4, 8]), high=np.array([6, 5, 9]))
+    partly = released(least=np.array([2, 4, 8]), most=np.array([6, 5, 9]))
     for least, low in ((0, 2), (3, 3)):
         seen = PublishedTable.of_release(partly, low=least)
         assert (seen.low.tolist(), seen.high.tolist()) == ([low, 4, 8], [6, 5, 9])
-    open_ended = released(low=np.array([-9, 4, 8]), high=np.array([UNBOUNDED, 5, 9]))
+    open_ended = released(least=np.array([-9, 4, 8]), most=np.array([UNBOUNDED, 5, 9]))
     assert PublishedTable.of_release(open_ended, low=0).low[0] == 0
     assert PublishedTable.of_release(open_ended).low[0] == -9
     # Nobody says how low a hidden cell can be; negative numbers beside it show that it may be negative.

@@ -49,8 +49,8 @@ def releases(draw: st.DrawFn) -> Release:
         values,
         np.array(letters).reshape(shape),
         {"method": "suppression"},
-        low=values - spread.reshape(shape) if draw(st.booleans()) else None,
-        high=values + 5,
+        least=values - spread.reshape(shape) if draw(st.booleans()) else None,
+        most=values + 5,
         decimals=draw(st.integers(0, 3)),
         unit=draw(_TEXTS),
         label=draw(st.sampled_from(["", "turnover"])),
@@ -88,7 +88,7 @@ def _by_cells(release: Release, *, labels: bool, end: str, more: bool) -> str:
         row.append(text(release.published, at, bool(release.shown[at])))
         row += [inert(release.unit)] if unit else []
         row.append(str(release.status[at]))
-        for end_ in (release.low, release.high) if ends else ():
+        for end_ in (release.least, release.most) if ends else ():
             row.append(text(end_, at, bool(release.stated[at])))
         if errors:
             assert release.errors is not None

@@ -82,7 +82,7 @@ def _of_arrow(table: pa.Table) -> Any:
 def wanted(release: Release, labels: bool) -> tuple[list[str], list[list[Any]]]:
     called = names_beside(release)
     facts = ["value", *(["unit"] if release.statistics else []), "status"]
-    facts += ["low", "high"] if release.low is not None and release.high is not None else []
+    facts += ["low", "high"] if release.least is not None and release.most is not None else []
     facts += ["standard_error"] if release.errors is not None else []
     facts += ["reliability"] if release.grades is not None else []
     head = []
@@ -94,9 +94,9 @@ def wanted(release: Release, labels: bool) -> tuple[list[str], list[list[Any]]]:
         row = []
         for code, label in zip(cell["codes"], cell["labels"], strict=True):
             row += [code, label] if labels else [code]
-        for end, far in (("low", -OPEN), ("high", OPEN)):
+        for end, own, far in (("low", "least", -OPEN), ("high", "most", OPEN)):
             # Of a number that is shown both ends; of a hidden one those that are stated.
-            ends = getattr(release, end)
+            ends = getattr(release, own)
             if cell["value"] is not None and ends is not None and ends[at] != far:
                 cell[end] = number(release, ends[at], cell["decimals"])
         if cell["value"] is not None and release.errors is not None and release.errors[at] >= 0:

@@ -6,15 +6,20 @@ import csv
 import io
 import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import openpyxl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from pyarrow import parquet
 
+from examples import examples
 from lustrum.formats.pattern_picture import pattern_page, pattern_svg
 from lustrum.formats.write import write_release
-from lustrum.model import Category, Release, Table, TableAxis
+from lustrum.model import Category, Release, Table, TableAxis, plugins
 from lustrum.model.plugins import load
 from lustrum.protect.suppression import Suppression
 from lustrum.public.prepared.folder import release_words
@@ -104,22 +109,76 @@ def test_a_suppressed_cell_is_blank_or_a_letter_and_never_0(tmp_path: Path) -> N
 def test_an_interval_of_one_value_is_not_stated(name: str, tmp_path: Path) -> None:
     release = release_of(0, partial=True)
     assert release.stated.sum() == 4
-    tight = np.where(HIDDEN, 30, release.low)
+    tight = np.where(HIDDEN, 30, release.least)
     closed = Release(
         axes=release.axes,
-        published=release.published,
+        numbers=release.numbers,
         status=release.status,
         method=release.method,
-        low=tight,
-        high=np.where(HIDDEN, 30, release.high),
+        least=tight,
+        most=np.where(HIDDEN, 30, release.most),
     )
     assert not closed.stated.any()
     open_ends = Release(
         axes=release.axes,
-        published=release.published,
+        numbers=release.numbers,
         status=release.status,
         method=release.method,
-        low=np.where(HIDDEN, 29, release.low),
-        high=np.where(HIDDEN, 29, release.high),
+        least=np.where(HIDDEN, 29, release.least),
+        most=np.where(HIDDEN, 29, release.most),
     )
     assert written(closed, name, tmp_path) == written(open_ends, name, tmp_path)
+
+
+OPEN = 2**62  # what stands for "nothing bounds it" where methods compute
+ANY = st.one_of(st.integers(-99, 99), st.sampled_from([-OPEN, OPEN - 1, 918_273_645]))
+
+
+def seen_by_readers(release: Release, folder: Path) -> list[str | bytes]:
+    """All that a reader can take from a release: attributes, frames and every format."""
+    names = [n for n in dir(release) if not n.startswith("_") and n not in ("least", "most")]
+    items = [getattr(release, name) for name in names]
+    texts = [
+        str(item.tolist() if isinstance(item, np.ndarray) else item)
+        for item in items
+        if not callable(item)
+    ]
+    texts += [repr(release), release.to_pandas().to_csv(), release.to_pandas(wide=True).to_csv()]
+    texts += [release.to_polars().write_csv(), str(release.to_arrow().to_pydict())]
+    texts.append(str(release._repr_html_()))
+    known = {*plugins.names("lustrum.formats"), "html", "out.csv", "out.parquet", "svg", "words"}
+    return [*texts, *(written(release, name, folder) for name in sorted(known))]
+
+
+@given(st.data())
+@settings(max_examples=examples(15, 150))
+def test_nothing_stands_behind_a_cell_that_shows_no_number(data: st.DataObject) -> None:
+    """Releases that differ behind such cells alone are one to every reader, with NaN and never a stand-in."""
+    axes = (TableAxis.plain("a", ["x", "y"]), TableAxis.plain("b", ["u", "v", "w"]))
+    grid = arrays(np.int64, (2, 3), elements=ANY)
+    flags = arrays(np.bool_, (2, 3))
+    hidden, undefined = data.draw(flags), data.draw(flags)
+    none = hidden | undefined
+    shown = data.draw(grid) % 1000
+    ends = [np.where(none, OPEN * sign, shown + sign) for sign in (-1, 1)]
+    one, two = (
+        Release(
+            axes,
+            np.where(none, behind, shown),
+            np.where(hidden, "N", "F"),
+            {"method": "by hand"},
+            least=np.where(hidden, behind, ends[0]),
+            most=np.where(hidden, behind, ends[1]),
+            undefined=undefined,
+        )
+        for behind in (data.draw(grid), data.draw(grid))
+    )
+    assert np.array_equal(np.isnan(one.published.astype(float)), none)
+    assert np.array_equal(one.published[~none], shown[~none])
+    with TemporaryDirectory() as folder:
+        first, second = (seen_by_readers(release, Path(folder)) for release in (one, two))
+    for left, right in zip(first, second, strict=True):
+        assert left == right
+        if isinstance(left, str):
+            assert str(OPEN) not in left
+            assert "918273645" not in left

@@ -47,7 +47,7 @@ def releases(draw: st.DrawFn) -> Release:
     published = chance.integers(-(10**12), 10**12, shape)
     words: dict[str, Any] = {"decimals": draw(st.integers(0, 3))}
     if draw(st.booleans()):
-        words |= {"low": published - chance.integers(0, 9, shape), "high": published + 3}
+        words |= {"least": published - chance.integers(0, 9, shape), "most": published + 3}
     if draw(st.booleans()):
         words |= {
             "errors": chance.integers(-1, 50, shape),

@@ -43,8 +43,8 @@ def test_a_stated_interval_stands_in_the_page_and_in_json_stat() -> None:
     table = Table.from_counts([[1, 8, 9], [9, 7, 16], [10, 15, 25]])
     plain = Suppression(partial=True).apply(table)
     assert not plain.stated.any()  # without totals nothing bounds a hidden cell from above
-    low, high = np.where(plain.shown, plain.published, 0), np.where(plain.shown, plain.published, 6)
-    stated = Release(plain.axes, plain.published, plain.status, plain.method, low=low, high=high)
+    low, high = np.where(plain.shown, plain.numbers, 0), np.where(plain.shown, plain.numbers, 6)
+    stated = Release(plain.axes, plain.numbers, plain.status, plain.method, least=low, most=high)
     assert stated.stated.sum() == 1
     assert "0–6" in pattern_page(stated)
     assert '"interval": {"low": [0, null' in JsonStat().write(stated)

@@ -82,7 +82,7 @@ def cells(release: Release, name: str) -> list[tuple[Any, ...]]:
     codes = [_distinct(a.codes) if name == "px" else list(a.codes) for a in release.axes]
     rows = []
     for at in np.ndindex(*release.shape):
-        number = int(release.published[at]) / 10**release.decimals
+        number = int(release.numbers[at]) / 10**release.decimals
         shown = release.status[at] == "F"
         own = tuple(listed[place].strip() for listed, place in zip(codes, at, strict=True))
         rows.append((*own, number if shown else None))

@@ -126,7 +126,7 @@ def test_the_sheet_of_cells_tells_of_each_what_the_release_tells(name: str, larg
             text for pair in zip(cell["codes"], cell["labels"], strict=True) for text in pair
         ]
         wanted += [in_sheet(cell["value"], letter_of(cell), cell["decimals"]), cell["status"]]
-        wanted += [end_of(release, ends, at, cell) for ends in (release.low, release.high)]
+        wanted += [end_of(release, ends, at, cell) for ends in (release.least, release.most)]
         wanted += [cell["unit"] or None] if release.label else []
         if graded:
             wanted += [cell["standard_error"], cell["reliability"]]
@@ -268,14 +268,14 @@ def test_the_bytes_do_not_depend_on_what_is_not_told(
     hidden = np.array([cell["value"] is None for cell in cells]).reshape(release.shape)
     silent = hidden & np.array([cell["low"] is None for cell in cells]).reshape(release.shape)
     fields = {f: getattr(release, f) for f in release.__dataclass_fields__}
-    fields["published"] = np.where(hidden, 10**16, release.published)
+    fields["numbers"] = np.where(hidden, 10**16, release.numbers)
     if release.errors is not None:
         fields["errors"] = np.where(hidden, 3, release.errors)
         unsaid = hidden | (release.errors < 0)
         fields["grades"] = np.where(unsaid, release.grades.ravel()[0], release.grades)
-    if release.low is not None:
-        fields["low"] = np.where(silent, 5, release.low)
-        fields["high"] = np.where(silent, 5, release.high)
+    if release.least is not None:
+        fields["least"] = np.where(silent, 5, release.least)
+        fields["most"] = np.where(silent, 5, release.most)
     assert Xlsx().write(Release(**fields), "A") == Xlsx().write(release, "A")
 
 

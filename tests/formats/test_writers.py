@@ -204,15 +204,15 @@ def test_the_bytes_do_not_depend_on_what_is_not_told(writer: Any, name: str) -> 
     release = RELEASES[name]
     hidden = np.array([cell["value"] is None for cell in told(release)]).reshape(release.shape)
     silent = hidden & ~np.array([c["low"] is not None for c in told(release)]).reshape(hidden.shape)
-    words: dict[str, Any] = {"published": np.where(hidden, 777_777, release.published)}
+    words: dict[str, Any] = {"numbers": np.where(hidden, 777_777, release.numbers)}
     if release.errors is not None:
         unsaid = hidden | (release.errors < 0)
         words["errors"] = np.where(hidden, 3, release.errors)
         words["grades"] = np.where(unsaid, release.grades.ravel()[0], release.grades)
-    if release.low is not None and release.high is not None:
+    if release.least is not None and release.most is not None:
         # Other ends that say nothing: a single value, and nothing at all.
-        words["low"] = np.where(silent, 5, release.low)
-        words["high"] = np.where(silent, 5, release.high)
+        words["least"] = np.where(silent, 5, release.least)
+        words["most"] = np.where(silent, 5, release.most)
     fields = {f: getattr(release, f) for f in release.__dataclass_fields__}
     assert shown_by(writer, Release(**{**fields, **words})) == shown_by(writer, release)
 

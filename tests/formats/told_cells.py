@@ -32,7 +32,7 @@ def axis(name: str, labels: str, notes: str = "") -> TableAxis:
 def made(*axes: TableAxis, values: Any, status: Any = None, **words: Any) -> Release:
     shape = tuple(len(a) for a in axes)
     letters = np.full(shape, "F") if status is None else np.array(status).reshape(shape)
-    arrays = ("low", "high", "errors", "grades", "undefined", "margins")
+    arrays = ("least", "most", "errors", "grades", "undefined", "margins")
     given = {k: np.array(v).reshape(shape) if k in arrays else v for k, v in words.items()}
     numbers = np.array(values, dtype=np.int64).reshape(shape)
     return Release(axes, numbers, letters, {"method": "by hand", "base": 3}, **given)
@@ -57,25 +57,25 @@ RELEASES = {
         values=[412, HIDDEN, HIDDEN, HIDDEN, HIDDEN, -105],
         status=list("FDADNF"),
         # An interval; one of a single value; one open above, one open below.
-        low=[400, 250, HIDDEN, 100, -OPEN, -200],
-        high=[500, 375, HIDDEN, OPEN, 900, 0],
+        least=[400, 250, HIDDEN, 100, -OPEN, -200],
+        most=[500, 375, HIDDEN, OPEN, 900, 0],
         decimals=2,
         unit="euro",
         label="Turnover",
     ),
     "one interval of width one": made(
-        SEX, values=[HIDDEN, 5], status=["D", "F"], low=[7, 5], high=[8, 5]
+        SEX, values=[HIDDEN, 5], status=["D", "F"], least=[7, 5], most=[8, 5]
     ),
     "bounds of what is shown": made(
-        SEX, values=[3, 6], low=[1, 4], high=[5, 8], status=["F", "F"], unit="people"
+        SEX, values=[3, 6], least=[1, 4], most=[5, 8], status=["F", "F"], unit="people"
     ),
     "statistics": made(
         AREA,
         WHAT,
         values=[3000, 123456, -3339, 0, HIDDEN, 0, 12345, 99999, 1],
         status=list("FFFFOFFFF"),
-        low=[2999, 120000, -OPEN, 0, 1250, 0, 12345, 99999, 1],
-        high=[3001, 130000, OPEN, 0, 9870, 0, 12345, 99999, 1],
+        least=[2999, 120000, -OPEN, 0, 1250, 0, 12345, 99999, 1],
+        most=[3001, 130000, OPEN, 0, 9870, 0, 12345, 99999, 1],
         decimals=3,
         undefined=[False] * 5 + [True] + [False] * 3,
         statistics=STATISTICS,
@@ -93,8 +93,8 @@ RELEASES = {
         statistics=STATISTICS[:2],
         label="Firms and turnover",
     ),
-    "a lower end alone": made(SEX, values=[3, HIDDEN], status=["F", "N"], low=[1, 2]),
-    "an upper end alone": made(SEX, values=[3, HIDDEN], status=["F", "N"], high=[8, 9]),
+    "a lower end alone": made(SEX, values=[3, HIDDEN], status=["F", "N"], least=[1, 2]),
+    "an upper end alone": made(SEX, values=[3, HIDDEN], status=["F", "N"], most=[8, 9]),
     "grades without errors": made(SEX, values=[HIDDEN, 20], status=["N", "F"], grades=["b", "a"]),
     "estimates": made(
         SEX,
@@ -122,8 +122,8 @@ RELEASES = {
         statistics=STATISTICS[:2],
         label="Firms and turnover",
         margins=[70, -1, 90, HIDDEN, 0, 5],
-        low=[20, 1200, -OPEN, 0, 0, 0],
-        high=[OPEN, 1300, OPEN, 0, 90, 10],
+        least=[20, 1200, -OPEN, 0, 0, 0],
+        most=[OPEN, 1300, OPEN, 0, 90, 10],
     ),
     "errors without grades": made(SEX, values=[10, 20], errors=[3, 4]),
     "nobody else": made(values=42, unit="people"),
@@ -139,8 +139,8 @@ RELEASES = {
         axis("value_label", "x y"),
         values=range(16),
         status=["F"] * 15 + ["N"],
-        low=[-5] * 16,
-        high=[99] * 16,
+        least=[-5] * 16,
+        most=[99] * 16,
     ),
     "large numbers": made(
         SEX, AGE, values=[10**15 - 1, 10**15, -(10**15), -(10**15) + 1, 10**17 + 1, 5], decimals=1
@@ -174,10 +174,10 @@ def told(release: Release, *, own_decimals: bool = True) -> list[dict[str, Any]]
             cell["labels"].append(own.categories[place].label)
             cell["notes"].append(own.categories[place].note)
         cell["at"], cell["decimals"] = at, decimals
-        cell["value"] = number(release, release.published[at], decimals) if there else None
+        cell["value"] = number(release, release.numbers[at], decimals) if there else None
         cell["status"] = str(release.status[at])
         cell["unit"] = release.statistics[at[-1]].unit if release.statistics else release.unit
-        low, high = release.low, release.high
+        low, high = release.least, release.most
         cell["low"] = cell["high"] = None
         if not free and low is not None and high is not None:
             if -OPEN < low[at] < high[at] < OPEN:

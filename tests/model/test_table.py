@@ -68,8 +68,8 @@ def full_release(number: int) -> Release:
         table.values,
         np.full(table.shape, "F"),
         {"method": "test"},
-        low=table.values,
-        high=table.values,
+        least=table.values,
+        most=table.values,
     )
 
 
@@ -114,7 +114,7 @@ def test_the_arrays_of_a_table_cannot_be_written_to() -> None:
         assert array is not None
         with pytest.raises(ValueError, match="read-only"):
             array[0, 0] = 1
-    for thing, name in ((table, "values"), (release, "published")):
+    for thing, name in ((table, "values"), (release, "numbers")):
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(thing, name, None)
 

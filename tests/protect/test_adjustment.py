@@ -299,8 +299,8 @@ def test_small_counts_are_moved_and_everything_adds_up() -> None:
     ).any()
     assert release.channel is None
     assert np.all(release.status == CellStatus.FREE.value)
-    assert np.all(release.low == 0)
-    assert np.all(release.high == UNBOUNDED)
+    assert np.all(release.least == 0)
+    assert np.all(release.most == UNBOUNDED)
 
 
 def test_kept_totals_and_structural_zeros_are_known_exactly() -> None:
@@ -313,9 +313,9 @@ def test_kept_totals_and_structural_zeros_are_known_exactly() -> None:
         kept = ~table.inner if keep == "totals" else np.zeros((4, 4), np.bool_)
         kept[3, 3] = kept[2, 2] = True
         assert np.array_equal(release.published[kept], table.values[kept])
-        assert np.array_equal(release.low[kept], table.values[kept])
-        assert np.array_equal(release.high[kept], table.values[kept])
-        assert np.all(release.high[~kept] == UNBOUNDED)
+        assert np.array_equal(release.least[kept], table.values[kept])
+        assert np.array_equal(release.most[kept], table.values[kept])
+        assert np.all(release.most[~kept] == UNBOUNDED)
 
 
 @settings(max_examples=examples(20, 160))
@@ -346,7 +346,7 @@ def test_a_cap_holds_for_sensitive_cells_too() -> None:
     moved = np.abs(release.published - table.values)
     assert np.all(moved <= 0.2 * table.values)
     assert moved[2, 2] >= 5
-    assert np.all((release.low <= table.values) & (table.values <= release.high))
+    assert np.all((release.least <= table.values) & (table.values <= release.most))
     assert any("20%" in note for note in release.notes)
     strict = ControlledAdjustment(rule={"rule": "threshold", "minimum": 85}, max_change=0.01)
     with pytest.raises(InputError, match="No adjustment was found"):

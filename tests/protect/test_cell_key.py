@@ -295,8 +295,8 @@ def test_rounding_as_a_ptable_is_biased_and_still_bounded() -> None:
     assert not table.unbiased
     release = CellKey(ptable=table).apply(of([0, 9, 10, 13, 1003], np.random.default_rng(0)))
     assert release.published.tolist() == [0, 0, 10, 15, 1005]
-    assert release.low.tolist() == [0, 0, 10, 13, 1003]
-    assert release.high.tolist() == [9, 9, 12, 17, 1007]
+    assert release.least.tolist() == [0, 0, 10, 13, 1003]
+    assert release.most.tolist() == [9, 9, 12, 17, 1007]
 
 
 @given(
@@ -346,7 +346,7 @@ def test_without_a_secret_empty_cells_stay_and_the_notes_say_so() -> None:
     assert not release.published.any()
     assert any("no keys for them" in note for note in release.notes)
     assert release.channel.transitions(np.array([0])).published.tolist() == [0]
-    assert release.high.max() == 1
+    assert release.most.max() == 1
 
 
 def test_another_secret_or_dataset_perturbs_empty_cells_otherwise() -> None:
@@ -518,11 +518,11 @@ def test_guarded_totals_never_pin_an_inner_cell_even_beside_known_zeros(
     table = Table(axes=axes, values=table.values, keys=table.keys, structural=whole)
     method = CellKey(ptable=PerturbationDesign(2, 1.0))
     release = method.apply(table)
-    assert ((release.low <= table.values) & (table.values <= release.high)).all()
+    assert ((release.least <= table.values) & (table.values <= release.most)).all()
     relations = Structure.of_tables([axes]).relations
-    tight = propagate(relations, release.low.ravel(), release.high.ravel())
+    tight = propagate(relations, release.least.ravel(), release.most.ravel())
     assert tight.consistent
-    hidden = (inner_cells(axes) & (release.low < release.high)).ravel()
+    hidden = (inner_cells(axes) & (release.least < release.most)).ravel()
     assert not (hidden & (tight.low == tight.high)).any()
 
 
@@ -537,8 +537,8 @@ def test_own_totals_can_tell_what_guarded_ones_do_not() -> None:
         for totals in ("own", "guarded"):
             method = CellKey(ptable=PerturbationDesign(2, 1.0), totals=totals)
             release = method.apply(table)
-            tight = propagate(relations, release.low, release.high)
-            open_cells = release.low[:2] < release.high[:2]
+            tight = propagate(relations, release.least, release.most)
+            open_cells = release.least[:2] < release.most[:2]
             pinned[totals] += bool((open_cells & (tight.low[:2] == tight.high[:2])).any())
     assert pinned["own"] > 0
     assert pinned["guarded"] == 0
@@ -549,7 +549,7 @@ def test_bounds_hold_for_every_count(name: str) -> None:
     rng = np.random.default_rng(8)
     values = np.repeat([*range(40), *range(490, 510), *range(745, 760), 10**6], 200)
     release = methods()[name].apply(of(values, rng))
-    assert ((release.low <= values) & (values <= release.high)).all()
+    assert ((release.least <= values) & (values <= release.most)).all()
     assert release.published.min() >= 0
 
 
@@ -587,7 +587,7 @@ def test_tables_with_subtotals_go_the_general_way_with_the_same_promise() -> Non
             keys=np.array([keys[list(s)].sum() for s in sets], dtype=np.uint64),
         )
         release = CellKey(ptable=PerturbationDesign(2, 1.0)).apply(table)
-        assert ((release.low <= table.values) & (table.values <= release.high)).all()
-        tight = propagate(relations, release.low, release.high)
-        hidden = release.low[:4] < release.high[:4]
+        assert ((release.least <= table.values) & (table.values <= release.most)).all()
+        tight = propagate(relations, release.least, release.most)
+        hidden = release.least[:4] < release.most[:4]
         assert not (hidden & (tight.low[:4] == tight.high[:4])).any()

@@ -212,7 +212,7 @@ def test_bounds_of_an_additive_release_hold_whatever_way_it_took(
     release = method.apply(table, rng if zeros else None)
     assert adds_up(axes, release.published)
     assert release.channel is None
-    assert ((release.low <= table.values) & (table.values <= release.high)).all()
+    assert ((release.least <= table.values) & (table.values <= release.most)).all()
     assert any(f"at most {shift}" in note for note in release.notes)
     assert release.method["max_shift"] == shift
 

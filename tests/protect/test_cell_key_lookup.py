@@ -76,8 +76,8 @@ def test_empty_cells_move_by_words_of_their_own_and_only_where_there_are_any(sou
     known = np.arange(60) < 5
     release = with_keys.apply(counted(structural=known))
     assert not release.published[known].any()
-    assert not release.low[known].any()
-    assert not release.high[known].any()
+    assert not release.least[known].any()
+    assert not release.most[known].any()
     assert release.published[~known].tolist() == shown[~known].tolist()
 
 

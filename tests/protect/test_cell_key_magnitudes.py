@@ -134,7 +134,7 @@ def test_bounds_hold_signs_stay_and_zeros_stay(name: str) -> None:
     table = sums(rows, rng, decimals=1)
     method = VARIANTS[name]
     release = method.apply(table)
-    assert ((release.low <= table.values) & (table.values <= release.high)).all()
+    assert ((release.least <= table.values) & (table.values <= release.most)).all()
     assert (release.published * np.sign(table.values) >= 0).all()
     assert not release.published[table.values == 0].any()
     change = np.abs(release.published - table.values)
@@ -336,11 +336,11 @@ def shown(
         )
     return Release(
         axes=axes,
-        published=array,
+        numbers=array,
         status=np.full(array.shape, CellStatus.FREE.value) if status is None else np.array(status),
         method={"method": "any"},
-        low=np.array(low, dtype=np.int64),
-        high=np.array(high, dtype=np.int64),
+        least=np.array(low, dtype=np.int64),
+        most=np.array(high, dtype=np.int64),
         decimals=decimals,
     )
 
@@ -429,5 +429,5 @@ def test_a_table_without_variables_is_protected_too() -> None:
     own = Contributions(np.array([900, 80]), np.array([4, 7]))
     table = Table((), np.array(1000), kind="magnitude", contributions=own)
     release = CellKeyMagnitude().apply(table, np.random.default_rng(3))
-    assert release.published.shape == release.low.shape == release.high.shape == ()
-    assert release.low <= 1000 <= release.high
+    assert release.published.shape == release.least.shape == release.most.shape == ()
+    assert release.least <= 1000 <= release.most

@@ -68,7 +68,7 @@ def test_every_kind_of_table_adds_up_in_adjacent_multiples(kind: str, base: int)
         table = made(KINDS[kind](), seed)
         release = ControlledRounding(base=base).apply(table, rng=np.random.default_rng(seed))
         check(table, release.published, base)
-        assert ((release.low <= table.values) & (table.values <= release.high)).all()
+        assert ((release.least <= table.values) & (table.values <= release.most)).all()
 
 
 @pytest.mark.parametrize("kind", NETWORKS)
@@ -130,7 +130,7 @@ def test_a_table_without_an_adjacent_rounding_goes_further_and_says_so() -> None
             release = ControlledRounding(base=base).apply(table, rng=rng)
             far = int(np.abs(release.published - table.values).max())
             check(table, release.published, base, far // base)
-            assert ((release.low <= table.values) & (table.values <= release.high)).all()
+            assert ((release.least <= table.values) & (table.values <= release.most)).all()
             if far >= base:
                 found.append(release.notes[0])
     assert found
@@ -147,7 +147,7 @@ def test_small_counts_alone_are_rounded_where_that_is_wanted() -> None:
     assert set(np.unique(small)) <= {0, 3}
     relations = Structure.of_tables([table.axes]).relations
     assert not (relations.matrix @ release.published.ravel()).any()
-    assert ((release.low <= table.values) & (table.values <= release.high)).all()
+    assert ((release.least <= table.values) & (table.values <= release.most)).all()
 
 
 def cube(seed: int) -> np.ndarray[Any, Any]:

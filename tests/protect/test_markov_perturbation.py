@@ -96,15 +96,15 @@ def test_the_release_adds_up_and_its_bounds_hold_the_truth(
     table = with_totals(values) if totals else Table.from_counts(values)
     method = MarkovPerturbation(theta, 2, order=order, rule=rule)  # type: ignore[arg-type]
     release = method.apply(table, np.random.default_rng(seed))
-    assert (release.low <= table.values).all()
-    assert (table.values <= release.high).all()
-    assert (release.low <= release.published).all()
-    assert (release.published <= release.high).all()
+    assert (release.least <= table.values).all()
+    assert (table.values <= release.most).all()
+    assert (release.least <= release.published).all()
+    assert (release.published <= release.most).all()
     inner = InnerTable.of(table.axes, "A test")
     assert np.array_equal(inner.added_up(inner.take(release.published)), release.published)
     exact = ~table.inner
     assert np.array_equal(release.published[exact], table.values[exact])
-    assert np.array_equal(release.low[exact], release.high[exact])
+    assert np.array_equal(release.least[exact], release.most[exact])
     assert not ((table.values == 0) & (release.published > 0)).any()
 
 

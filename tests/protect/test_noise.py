@@ -92,10 +92,10 @@ def test_public_bounds_of_additive_noise_hold_the_truth(
     release = AdditiveNoise(sd, distribution, relative, clamp).apply(
         table, np.random.default_rng(seed)
     )
-    assert (release.low <= table.values).all()
-    assert (table.values <= release.high).all()
+    assert (release.least <= table.values).all()
+    assert (table.values <= release.most).all()
     if distribution != "uniform":
-        assert (release.high == UNBOUNDED).all()
+        assert (release.most == UNBOUNDED).all()
 
 
 @given(
@@ -117,8 +117,8 @@ def test_decimals_totals_and_negative_magnitudes_are_noisy_too() -> None:
     table = Table(axes, values, kind="magnitude", decimals=2, keys=words(3, 1))
     release = AdditiveNoise(1.0, "uniform").apply(table, np.random.default_rng(5))
     assert release.channel is None
-    assert (release.low <= values).all()
-    assert (values <= release.high).all()
+    assert (release.least <= values).all()
+    assert (values <= release.most).all()
     assert (np.abs(release.published - values) <= 174).all()
     assert (np.abs(release.published - values) > 3).any()
     share = AdditiveNoise(0.1, "uniform", relative=True).apply(table)
@@ -135,10 +135,10 @@ def test_endless_noise_has_no_bounds_even_where_totals_add_up() -> None:
         table = Table(axes, values, kind=kind)  # type: ignore[arg-type]
         release = AdditiveNoise(0.01).apply(table, np.random.default_rng(1))
         assert np.array_equal(release.published, values)
-        assert release.low is not None
-        assert release.high is not None
-        assert (release.low == low).all()
-        assert (release.high == UNBOUNDED).all()
+        assert release.least is not None
+        assert release.most is not None
+        assert (release.least == low).all()
+        assert (release.most == UNBOUNDED).all()
 
 
 def test_empty_cells_have_no_keys_and_are_not_told_by_a_noise_they_share() -> None:
@@ -183,10 +183,10 @@ def test_public_bounds_of_multiplied_cells_hold_the_truth(
     low, high = min(ends), max(ends)
     method = MultiplicativeNoise(low, high, shape, level="cell")
     release = method.apply(magnitudes(values), np.random.default_rng(seed))
-    assert (release.low <= values).all()
-    assert (np.array(values) <= release.high).all()
-    assert (release.low <= release.published).all()
-    assert (release.published <= release.high).all()
+    assert (release.least <= values).all()
+    assert (np.array(values) <= release.most).all()
+    assert (release.least <= release.published).all()
+    assert (release.published <= release.most).all()
 
 
 def test_multipliers_keep_away_from_one_on_both_sides_alike() -> None:
@@ -308,8 +308,8 @@ def test_a_table_of_noisy_records_is_published_with_true_bounds() -> None:
     trade = before.codes["trade"]
     true, noisy = (np.bincount(trade, weights=r.numbers["turnover"]) for r in (before, after))
     release = method.publish(magnitudes(noisy))
-    assert (release.low <= true).all()
-    assert (true <= release.high).all()
+    assert (release.least <= true).all()
+    assert (true <= release.most).all()
     count = method.publish(Table.from_counts([3, 4]))
     assert count.published.tolist() == [3, 4]
 

@@ -9,7 +9,6 @@ import pytest
 
 from lustrum.audit import PublishedTable, best_bounds, from_release
 from lustrum.model import Category, InputError, Table, TableAxis
-from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.suppression import Suppression, level_counts, with_intervals
 from lustrum.sensitivity import Threshold
 
@@ -45,15 +44,15 @@ def test_stated_intervals_are_those_that_a_reader_works_out_and_tell_nothing_mor
 def test_both_ends_of_a_stated_interval_are_known_to_a_reader() -> None:
     blank = Suppression(rule=Threshold(3)).apply(TABLE)
     hidden = ~blank.shown
-    low, high = np.where(hidden, 1, blank.published), np.where(hidden, 77, blank.published)
-    seen = PublishedTable.of_release(replace(blank, low=low, high=high))
+    low, high = np.where(hidden, 1, blank.numbers), np.where(hidden, 77, blank.numbers)
+    seen = PublishedTable.of_release(replace(blank, least=low, most=high))
     assert (seen.low[hidden] == 1).all()
     assert (seen.high[hidden] == 77).all()
     # A statement never loosens what is known without it.
-    loose = PublishedTable.of_release(replace(blank, low=low - 100, high=high), low=0)
+    loose = PublishedTable.of_release(replace(blank, least=low - 100, most=high), low=0)
     assert (loose.low[hidden] == 0).all()
     # A release that states negative ends speaks of values that can be negative.
-    below = PublishedTable.of_release(replace(blank, low=low - 100, high=high))
+    below = PublishedTable.of_release(replace(blank, least=low - 100, most=high))
     assert (below.low[hidden] == -99).all()
 
 
@@ -85,7 +84,7 @@ def test_cells_that_are_never_published_have_a_letter_of_their_own() -> None:
     release = method.release(TABLE, method.pattern(TABLE, never=never))
     assert release.status[2, 2] == "N"
     assert release.status[0, 0] == "A"
-    assert (release.published[~release.shown] == -UNBOUNDED).all()
+    assert np.isnan(release.published[~release.shown]).all()
 
 
 def test_every_cell_is_counted_at_one_level() -> None:

@@ -98,7 +98,7 @@ def test_public_bounds_hold_the_true_values(
         keep_total=keep,
     )
     release = method.apply(table, np.random.default_rng(seed))
-    assert np.all((release.low <= table.values) & (table.values <= release.high))
+    assert np.all((release.least <= table.values) & (table.values <= release.most))
     assert np.all(release.published >= 0)
     if totals == "sums":
         shown = release.published[:3, :4]
@@ -241,7 +241,7 @@ def test_a_secret_matrix_is_not_in_the_release_and_does_not_shape_its_bounds() -
     bounds: dict[int, set[tuple[int, int]]] = {}
     for release in releases:
         assert release.channel is None
-        for shown, low, high in zip(release.published, release.low, release.high, strict=True):
+        for shown, low, high in zip(release.published, release.least, release.most, strict=True):
             bounds.setdefault(int(shown), set()).add((int(low), int(high)))
     assert all(len(found) == 1 for found in bounds.values())
     assert "frequencies" not in releases[0].method

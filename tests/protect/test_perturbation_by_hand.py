@@ -153,8 +153,8 @@ def words_of(table: Table, seed: int | None) -> np.ndarray:
 
 def check(release: Release, shown: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
     assert release.published.tolist() == shown.tolist()
-    assert release.low.tolist() == low.tolist()
-    assert release.high.tolist() == high.tolist()
+    assert release.least.tolist() == low.tolist()
+    assert release.most.tolist() == high.tolist()
 
 
 @pytest.mark.parametrize("seed", [None, 3])
@@ -197,7 +197,7 @@ def test_a_structural_zero_never_moves_where_zeros_do() -> None:
     for seed in range(12):
         release = method.apply(table, seed)
         assert release.published[STRUCTURAL] == 0
-        assert release.high[STRUCTURAL] == 0
+        assert release.most[STRUCTURAL] == 0
         moved += release.published[:3, :3]
     moved[STRUCTURAL] = 1
     assert (moved > 0).all()
@@ -293,10 +293,10 @@ def test_a_kept_total_is_paid_by_large_cells_within_stated_bounds() -> None:
                 bounds = (max(shown - spread, 0), shown + spread)
             else:
                 bounds = behind(int(shown))
-            assert (release.low[row, column], release.high[row, column]) == bounds
+            assert (release.least[row, column], release.most[row, column]) == bounds
             assert bounds[0] <= INNER[row, column] <= bounds[1]
-        assert release.low.tolist() == with_totals(release.low[:3, :3]).tolist()
-        assert release.high.tolist() == with_totals(release.high[:3, :3]).tolist()
+        assert release.least.tolist() == with_totals(release.least[:3, :3]).tolist()
+        assert release.most.tolist() == with_totals(release.most[:3, :3]).tolist()
         assert "sum is kept" in str(release.notes[1])
 
 
@@ -332,13 +332,13 @@ def test_frequencies_of_a_table_make_a_matrix_that_stays_secret() -> None:
     assert np.allclose(method.channel_for(table).matrix, matrix)
     release = method.apply(table, 5)
     assert release.channel is None
-    assert release.low is not None
-    assert release.high is not None
+    assert release.least is not None
+    assert release.most is not None
     there = np.array(ROWS) > 0
     anywhere = (there.astype(int) @ there.T.astype(int) > 0).astype(float)
     for (row, column), shown in np.ndenumerate(release.published[:3, :3]):
         wanted = (0, 0) if (row, column) == STRUCTURAL else behind(int(shown), anywhere)
-        assert (release.low[row, column], release.high[row, column]) == wanted
+        assert (release.least[row, column], release.most[row, column]) == wanted
     nobody = Table(
         axes=(TableAxis.plain("a", ["x"]),),
         values=np.array([0]),

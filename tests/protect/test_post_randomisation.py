@@ -212,18 +212,18 @@ def test_bounds_are_exact_only_where_nothing_changes() -> None:
         true, shown = counted(before, *by, **words), counted(after, *by, **words)
         release = spec.publish(shown)
         assert release.channel is None
-        assert np.all((release.low <= true.values) & (true.values <= release.high))
-        pinned = release.low == release.high
+        assert np.all((release.least <= true.values) & (true.values <= release.most))
+        pinned = release.least == release.most
         assert pinned.all() == (exact == "all")
         assert pinned.any() == (exact != "none")
         if exact == "total":
             assert pinned[-1].all()
             assert not pinned[:-1].any()
-        assert np.all(release.high[~pinned] == UNBOUNDED)
+        assert np.all(release.most[~pinned] == UNBOUNDED)
     level = PostRandomisation("job", stay=0.3, level="broad")
     broad = counted(before, {"variable": "job", "level": "broad"})
     release = level.publish(broad)
-    assert np.array_equal(release.low, release.high)
+    assert np.array_equal(release.least, release.most)
 
 
 MISTAKES: list[tuple[dict[str, Any], str]] = [

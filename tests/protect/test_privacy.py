@@ -64,10 +64,10 @@ def test_published_counts_follow_the_exact_channel(options: dict[str, Any], valu
     rows = release.channel.transitions(np.array([value]))
     assert rows.probability.sum() == pytest.approx(1)
     assert fit(release.published, rows, size) > SMALL
-    assert release.low is not None
-    assert release.high is not None
-    assert (release.low == 0).all()
-    assert (release.high == UNBOUNDED).all()
+    assert release.least is not None
+    assert release.most is not None
+    assert (release.least == 0).all()
+    assert (release.most == UNBOUNDED).all()
 
 
 def test_channels_are_the_textbook_formulas() -> None:

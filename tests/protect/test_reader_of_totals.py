@@ -230,7 +230,7 @@ def test_the_same_records_show_the_same_number_and_that_pins_no_cell(method: Any
     """A keyed total that differs from a part tells of another part; no table may tell its size."""
     looked_at = 0
     for table, release in releases(method, PAIR, 4, 25):
-        low, high = release.low, release.high
+        low, high = release.least, release.most
         assert low is not None
         assert high is not None
         channel = release.channel
@@ -254,7 +254,7 @@ def test_an_empty_cell_without_keys_of_its_own_stays_0() -> None:
             empty = table.values == 0
             assert not release.published[empty].any()
             # A shown 0 is one that stayed or a count that went to 0; the bounds allow for both.
-            assert not release.low[empty].any()
+            assert not release.least[empty].any()
             assert any("Empty cells stay 0" in note for note in release.notes)
 
 
@@ -275,8 +275,8 @@ def test_a_cell_that_cannot_exist_stays_0_when_a_table_is_made_additive() -> Non
         table = keyed_table(LINE, (0, 3, 1), rng)
         table = Table(axes=table.axes, values=table.values, keys=table.keys, structural=empty)
         release = method.apply(table, rng)
-        assert (release.published[0], release.low[0], release.high[0]) == (0, 0, 0)
-        assert np.all((release.low <= table.values) & (table.values <= release.high))
+        assert (release.published[0], release.least[0], release.most[0]) == (0, 0, 0)
+        assert np.all((release.least <= table.values) & (table.values <= release.most))
         moved += int(release.published[3] != table.values[3])
     assert moved
 
@@ -295,7 +295,7 @@ def test_a_method_tells_the_guard_of_totals_which_cells_cannot_exist(method: Any
             plain = keyed_table(LINE, inner, rng)
             table = Table(axes=plain.axes, values=plain.values, keys=plain.keys, structural=empty)
             release = method.apply(table, rng)
-            low, high = release.low, release.high
+            low, high = release.least, release.most
             assert (release.published[0], low[0], high[0]) == (0, 0, 0)
             left = candidates(LINE, low, high)
             assert inner in [tuple(x) for x in left.tolist()]

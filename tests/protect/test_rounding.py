@@ -168,14 +168,14 @@ def test_every_number_is_one_that_its_count_can_become(
     inner = np.array(cells).reshape(2, 3)
     given_table = summed(inner)
     release = make(base).apply(given_table, np.random.default_rng(seed))
-    for shown, true in zip(release.published[:2, :3].ravel(), cells, strict=True):
+    for shown, true in zip(release.numbers[:2, :3].ravel(), cells, strict=True):
         assert int(shown) in row(true, base)
     values = given_table.values[release.shown]
-    assert (release.low[release.shown] <= values).all()
-    assert (values <= release.high[release.shown]).all()
+    assert (release.least[release.shown] <= values).all()
+    assert (values <= release.most[release.shown]).all()
     if which > 1:  # totals are the sums of what is published
-        shown = release.published[:2, :3]
-        assert release.published.tolist() == summed(shown).values.tolist()
+        shown = release.numbers[:2, :3]
+        assert release.numbers.tolist() == summed(shown).values.tolist()
 
 
 @pytest.mark.parametrize(
@@ -192,9 +192,9 @@ def test_no_inner_cell_of_a_small_table_can_be_worked_out(
         release = ConventionalRounding(base).apply(
             Table(axes=table((0,) * size).axes, values=values)
         )
-        assert np.all((release.low <= values) & (values <= release.high))
-        behind.setdefault(release.published.tobytes(), []).append(cells)
-        releases[release.published.tobytes()] = release.published[:size]
+        assert np.all((release.least <= values) & (values <= release.most))
+        behind.setdefault(release.numbers.tobytes(), []).append(cells)
+        releases[release.numbers.tobytes()] = release.numbers[:size]
     checked = 0
     for key, shown in releases.items():
         if shown.max() > largest - base:  # some of what is behind it lies beyond the enumeration
@@ -228,9 +228,9 @@ def test_keyed_words_are_pinned() -> None:
 
 def same(release: Release, found: Any, channel: Any) -> None:
     """The release carries what the guard of totals found, and how numbers came about."""
-    assert release.published.tolist() == found.values.tolist()
-    assert release.low.tolist() == found.low.tolist()
-    assert release.high.tolist() == found.high.tolist()
+    assert release.numbers.tolist() == found.values.tolist()
+    assert release.least.tolist() == found.low.tolist()
+    assert release.most.tolist() == found.high.tolist()
     hidden = np.zeros(release.shape, dtype=bool) if found.hidden is None else found.hidden
     assert (~release.shown).tolist() == hidden.tolist()
     assert release.channel == channel
@@ -345,7 +345,7 @@ def test_a_part_that_cannot_exist_is_known_to_be_empty() -> None:
     release = SmallCountRounding(3, totals="own").apply(
         table((0, 2, 9), structural=np.array([True, False, False, False]))
     )
-    assert release.high[0] == 0
+    assert release.most[0] == 0
 
 
 def test_only_totals_of_their_own_are_one_number() -> None:
@@ -440,14 +440,14 @@ def test_slices_are_rounded_from_their_own_start(keyed: bool, overall: bool, ove
     found = round_by_slices(
         counts.ravel(), base, slices, words[:4, :3].ravel(), starts, order
     ).reshape(4, 3)
-    assert release.published[:4, :3].tolist() == found.tolist()
-    assert release.published[4, :3].tolist() == found.sum(axis=0).tolist()
-    assert release.published[:, 3].tolist() == [*found.sum(axis=1), found.sum()]
+    assert release.numbers[:4, :3].tolist() == found.tolist()
+    assert release.numbers[4, :3].tolist() == found.sum(axis=0).tolist()
+    assert release.numbers[:, 3].tolist() == [*found.sum(axis=1), found.sum()]
     assert release.channel == RoundingChannel(base)
     # A number is off by less than the base for every kept total, or cell, that it consists of.
     low, high = np.maximum(found - base + 1, 0), found + base - 1
-    assert release.low is not None
-    assert release.high is not None
+    assert release.least is not None
+    assert release.most is not None
     for row in range(5):
         for column in range(4):
             inside = np.ix_(range(4) if row == 4 else [row], range(3) if column == 3 else [column])
@@ -458,11 +458,11 @@ def test_slices_are_rounded_from_their_own_start(keyed: bool, overall: bool, ove
                 pieces = int(np.prod([sizes[k] for k in kept]))
                 if overall and all(spans):
                     pieces = 1
-            shown, radius = release.published[row, column], (base - 1) * pieces
-            assert release.low[row, column] == max(low[inside].sum(), shown - radius)
-            assert release.high[row, column] == min(high[inside].sum(), shown + radius)
-            assert release.low[row, column] <= given.values[row, column]
-            assert given.values[row, column] <= release.high[row, column]
+            shown, radius = release.numbers[row, column], (base - 1) * pieces
+            assert release.least[row, column] == max(low[inside].sum(), shown - radius)
+            assert release.most[row, column] == min(high[inside].sum(), shown + radius)
+            assert release.least[row, column] <= given.values[row, column]
+            assert given.values[row, column] <= release.most[row, column]
     said = [str(note) for note in release.notes]
     assert ("whole table" in said[2]) is (over == "table")
     assert ("each of" in said[2]) is (over != "table")

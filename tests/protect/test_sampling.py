@@ -192,7 +192,7 @@ def test_a_sample_is_a_dataset_with_a_weight(spec: Any) -> None:
     assert int(table.values.sum()) == int(sample.numbers["weight"].sum())
     release = spec.publish(table)
     assert release.channel is None
-    assert np.all(release.low == 0)
+    assert np.all(release.least == 0)
     with pytest.raises(InputError, match="a weight 'weight' already"):
         spec.apply_records(sample, np.random.default_rng(0))
     bare = Records(
@@ -226,16 +226,16 @@ def test_bounds_hold_the_truth(spec: Any) -> None:
         sample = spec.apply_records(records, np.random.default_rng(seed))
         true, shown = counted(records, "area", "job"), counted(sample, "area", "job")
         release = spec.publish(shown)
-        assert np.all((release.low <= true.values) & (true.values <= release.high))
-        assert np.array_equal(release.low, shown.values)
+        assert np.all((release.least <= true.values) & (true.values <= release.most))
+        assert np.array_equal(release.least, shown.values)
         sums = spec.publish(counted(sample, "area", measure="size"))
-        assert np.all(sums.low == -UNBOUNDED)
+        assert np.all(sums.least == -UNBOUNDED)
         assert sums.channel is None
 
 
 def test_a_public_population_bounds_from_above() -> None:
     release = SimpleSampling(0.25, population=100).publish(Table.from_counts([5, 20]))
-    assert release.high.tolist() == [80, 95]
+    assert release.most.tolist() == [80, 95]
     assert release.channel == HypergeometricChannel(100, 25)
     assert SimpleSampling(0.25).publish(Table.from_counts([5])).channel is None
     with pytest.raises(InputError, match="does not match"):
@@ -254,7 +254,7 @@ def test_totals_of_a_sampled_table_are_those_of_the_sample(spec: Any) -> None:
     table = with_total(np.array([40, 20, 1, 61]), 3, keys)
     for release in (spec.apply(table), spec.apply(table, np.random.default_rng(2))):
         assert release.published[3] == release.published[:3].sum()
-        assert np.all((release.low <= table.values) & (table.values <= release.high))
+        assert np.all((release.least <= table.values) & (table.values <= release.most))
     assert spec.apply(table).published.tobytes() == spec.apply(table).published.tobytes()
     with pytest.raises(InputError, match="sums of inner categories"):
         spec.apply(with_total(np.array([40, 20, 61]), 2), np.random.default_rng(0))

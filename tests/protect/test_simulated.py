@@ -118,8 +118,8 @@ def test_the_release_keeps_its_margins_and_its_bounds_hold_the_truth(
     values = np.array(counts).reshape(2, 3, 2)
     table = Table.from_counts(values, ["a", "b", "c"])
     release = SimulatedTables(keep=keep).apply(table, np.random.default_rng(seed))
-    assert (release.low <= values).all()
-    assert (values <= release.high).all()
+    assert (release.least <= values).all()
+    assert (values <= release.most).all()
     inner = InnerTable.of(table.axes, "A test")
     for clique in inner.cliques(keep):
         rest = tuple(a for a in range(3) if a not in clique)
@@ -156,10 +156,10 @@ def test_totals_and_subtotals_are_added_up_and_kept_ones_are_true() -> None:
     assert np.array_equal(release.published[:, 3], table.values[:, 3])
     assert np.array_equal(release.published[0], table.values[0])
     assert np.array_equal(release.published[3], release.published[4] + release.published[5])
-    assert np.array_equal(release.low[0], release.high[0])
-    assert (release.low <= table.values).all()
-    assert (table.values <= release.high).all()
-    assert (release.low[3, :3] < release.high[3, :3]).all()
+    assert np.array_equal(release.least[0], release.most[0])
+    assert (release.least <= table.values).all()
+    assert (table.values <= release.most).all()
+    assert (release.least[3, :3] < release.most[3, :3]).all()
 
 
 def test_the_same_records_give_the_same_simulated_table() -> None:

@@ -497,8 +497,8 @@ def test_bounds_hold_the_truth_and_are_exact_where_nothing_can_change(
     true, shown = counted(before, *by, **more), counted(after, *by, **more)
     release = spec.publish(shown)
     assert np.array_equal(release.published, shown.values)
-    assert np.all((release.low <= true.values) & (true.values <= release.high))
-    pinned = release.low == release.high
+    assert np.all((release.least <= true.values) & (true.values <= release.most))
+    pinned = release.least == release.most
     if exact == "all":
         assert pinned.all()
         assert np.array_equal(true.values, shown.values)
@@ -511,7 +511,7 @@ def test_bounds_hold_the_truth_and_are_exact_where_nothing_can_change(
         assert np.array_equal(true.values[-1], shown.values[-1])
         assert not np.array_equal(true.values, shown.values)
     if "measure" in more and exact == "none":
-        assert np.all(release.low == -UNBOUNDED)
+        assert np.all(release.least == -UNBOUNDED)
 
 
 def test_the_channel_is_the_papers_where_geography_is_and_else_nothing_moves() -> None:

@@ -189,8 +189,8 @@ def test_totals_add_up_and_bounds_hold_the_truth(seed: int, order: int) -> None:
     release = TableSwapping(order, sweeps=20).apply(table, rng)
     inner = InnerTable.of(table.axes, "A test")
     assert np.array_equal(release.published, inner.added_up(inner.take(release.published)))
-    assert np.all((release.low <= table.values) & (table.values <= release.high))
-    pinned = release.low == release.high
+    assert np.all((release.least <= table.values) & (table.values <= release.most))
+    pinned = release.least == release.most
     assert np.array_equal(release.published[pinned], table.values[pinned])
     totals = (np.indices((5, 5, 5)) == 4).sum(axis=0)  # how many axes are at their total
     assert np.array_equal(pinned, 3 - totals <= order)

@@ -176,13 +176,13 @@ def test_counts_and_their_bounds_are_those_of_the_finest_cells(
         views = numbers.views(query)
         shown = views.shown
         behind = sets(shown, query)
-        assert shown.low is not None
-        assert shown.high is not None
+        assert shown.least is not None
+        assert shown.most is not None
         exact = False
         for place in np.ndindex(*shown.shape):
             cells: set[Cell] = behind[place]
             assert shown.published[place] == sum(SHOWN.get(cell, 0) for cell in cells)
-            found = (int(shown.low[place]), int(shown.high[place]))
+            found = (int(shown.least[place]), int(shown.most[place]))
             assert found == ends(cells, GROUPS if known else {}, occupied), query
             exact |= known and all(g <= cells or not g & cells for g in GROUPS)
             never = shown.structural is not None and bool(shown.structural[place])
@@ -194,7 +194,7 @@ def test_counts_and_their_bounds_are_those_of_the_finest_cells(
         if len(plain) == len(query.by) and all(not a.total for a in query.by):
             assert views.everybody.published.sum() == everybody
         assert (views.selected is None) == (not query.where)
-        assert views.everybody.low is None
+        assert views.everybody.least is None
         assert shown.unit == views.everybody.unit == "people"
         assert views.everybody.method == {"method": "protected-population", "base": 3}
 
@@ -212,14 +212,14 @@ def test_where_only_small_counts_change_larger_ones_are_exact() -> None:
     numbers = BundleNumbers(replace(made, report=report), workers=1)
     query = TableQuery("town", (Axis("area"), Axis("job")))
     shown = numbers.views(query).shown
-    assert shown.low is not None
-    assert shown.high is not None
+    assert shown.least is not None
+    assert shown.most is not None
     behind = sets(shown, query)
     for place in np.ndindex(*shown.shape):
         known = [SHOWN.get(cell, 0) for cell in behind[place] & POSSIBLE]
         # A 0 stands for 0 to 2, a 3 for 0 to 3, and all else for itself.
-        assert shown.low[place] == sum(n for n in known if n > 3)
-        assert shown.high[place] == sum(n or 2 for n in known)
+        assert shown.least[place] == sum(n for n in known if n > 3)
+        assert shown.most[place] == sum(n or 2 for n in known)
 
 
 def test_an_upper_end_far_beyond_the_number_is_left_open() -> None:
@@ -231,7 +231,7 @@ def test_an_upper_end_far_beyond_the_number_is_left_open() -> None:
         cells = FinestCells(many, codes, np.array([number]))
         made = BundleNumbers(replace(bundle(), cells=cells), workers=1)
         shown = made.views(TableQuery("wide", (Axis("a"),))).shown
-        return int(shown.high[0])
+        return int(shown.most[0])
 
     # 500 empty cells and the one listed leave 1000 and 2 above it.
     assert high(3) == UNBOUNDED
@@ -274,8 +274,8 @@ def test_sums_and_their_bounds_follow_from_the_finest_cells(existence: str, meas
         views = numbers.views(replace(query, measure=measure))
         shown = views.shown
         behind = sets(shown, query)
-        assert shown.low is not None
-        assert shown.high is not None
+        assert shown.least is not None
+        assert shown.most is not None
         for place in np.ndindex(*shown.shape):
             cells: set[Cell] = behind[place]
             value = sum(values.get(cell, 0) for cell in cells)
@@ -287,7 +287,7 @@ def test_sums_and_their_bounds_follow_from_the_finest_cells(existence: str, meas
                 expected = (-UNBOUNDED, UNBOUNDED)
             elif existence == "secret" and not cells >= POSSIBLE:
                 expected = (0, UNBOUNDED)
-            assert (int(shown.low[place]), int(shown.high[place])) == expected, query
+            assert (int(shown.least[place]), int(shown.most[place])) == expected, query
         assert (views.everybody, views.selected) == (shown, None)  # rules judge counts
         assert (shown.decimals, shown.unit) == (2 if measure == "pay" else 0, "euro")
         never = [not cells & POSSIBLE for cells in behind.ravel()]
@@ -320,9 +320,9 @@ def test_a_measure_with_parts_changes_part_by_part() -> None:
     whole = replace(made, cells=cells, sums=replace(made.sums, sums=sums))
     query = TableQuery("town", (Axis("sex"),), measure="pay")
     shown = BundleNumbers(whole, workers=1).views(query).shown
-    most = BundleNumbers(made, workers=1).views(TableQuery("town", (Axis("sex"),))).shown.high
+    most = BundleNumbers(made, workers=1).views(TableQuery("town", (Axis("sex"),))).shown.most
     low, high = sum_bounds(shown.published, 2 * most, FACTORS.most)
-    assert (shown.low.tolist(), shown.high.tolist()) == (low.tolist(), high.tolist())
+    assert (shown.least.tolist(), shown.most.tolist()) == (low.tolist(), high.tolist())
 
 
 def test_what_a_bundle_does_not_hold_is_not_made_up() -> None:
@@ -400,11 +400,11 @@ def test_the_typical_error_is_that_of_the_sums_shown() -> None:
     tables: Any = SimpleNamespace(public=public, measure=SimpleNamespace(name="pay"))
     noise = FactorNoise(public, "pay")
     inner = np.array([True, True, True, True, False])
-    made: Any = SimpleNamespace(published=np.array([0, 1, 50, 400, 451]), inner=inner)
+    made: Any = SimpleNamespace(numbers=np.array([0, 1, 50, 400, 451]), inner=inner)
     sums = np.array([1.0, 50.0, 400.0])
     found = SumTables._typical(tables, made, 2)
     assert found == pytest.approx(float(noise.error(sums, 2).mean()))
     assert found != pytest.approx(float(noise.error(sums[1:], 2).mean()))
-    empty: Any = SimpleNamespace(published=np.array([0, -3, 0, 0, 8]), inner=inner)
+    empty: Any = SimpleNamespace(numbers=np.array([0, -3, 0, 0, 8]), inner=inner)
     assert SumTables._typical(tables, empty, 1) == 1.0
     assert SumTables._typical(tables, empty, 2) == 2.5

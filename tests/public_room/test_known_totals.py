@@ -82,10 +82,10 @@ def test_bounds_hold_the_truth_and_are_exact_where_a_cell_is_made_of_whole_total
             continue
         query = TableQuery("town", by, where)
         release, true = numbers.views(query).shown, engine.tabulate(query).values
-        assert ((release.low <= true) & (true <= release.high)).all(), query
-        for place in np.argwhere(release.low == release.high):
+        assert ((release.least <= true) & (true <= release.most)).all(), query
+        for place in np.argwhere(release.least == release.most):
             exact.add((str(query.to_mapping()), tuple(place)))
-            assert true[tuple(place)] == release.low[tuple(place)]
+            assert true[tuple(place)] == release.least[tuple(place)]
     halves = numbers.views(TableQuery("town", (Axis("area", "half", total=True),))).shown
     assert np.array_equal(halves.low, halves.high)
     assert any("public elsewhere" in str(note) for note in halves.notes)

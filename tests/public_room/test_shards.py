@@ -97,7 +97,10 @@ def test_cells_in_shards_give_the_tables_of_all_cells_at_once(
                 assert (left is None) == (right is None)
                 if left is not None:
                     assert left.published.tolist() == right.published.tolist()
-            for low, high in ((one.shown.low, other.shown.low), (one.shown.high, other.shown.high)):
+            for low, high in (
+                (one.shown.least, other.shown.least),
+                (one.shown.most, other.shown.most),
+            ):
                 assert low is not None
                 assert high is not None
                 assert low.tolist() == high.tolist()

@@ -341,7 +341,7 @@ def test_beliefs_about_tables_are_by_the_rates_that_are_public(
     class Down(Shown):
         def views(self, query: TableQuery) -> Any:
             found = super().views(query).shown
-            return SimpleNamespace(shown=replace(found, published=found.published // 3 * 3))
+            return SimpleNamespace(shown=replace(found, numbers=found.numbers // 3 * 3))
 
     def weighted(low: Any, high: Any, prior: Any, shown: Any, channel: Any) -> Any:
         asked.append((low.tolist(), high.tolist(), shown.tolist(), channel))

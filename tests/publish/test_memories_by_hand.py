@@ -342,14 +342,14 @@ def test_a_weighted_table_is_protected_counts_times_mean_weights() -> None:
         np.array([6, 9]),
         np.array(["F", "N"]),
         {"method": "m"},
-        low=np.array([4, 7]),
-        high=np.array([8, 11]),
+        least=np.array([4, 7]),
+        most=np.array([8, 11]),
         notes=("first",),
     )
     mean = MeanWeights(("area",), np.array([150, 200]), np.array([3, 3]), decimals=2)
     query = TableQuery.from_mapping({"dataset": "town", "by": ["area"]})
     made = weighted_release(query, counted, own, mean)
-    assert made.published.tolist() == [900, 0]
+    assert made.numbers.tolist() == [900, 0]
     assert made.decimals == 2
     assert made.unit == "people"
     # Bounds and chances of counts are not those of what they were multiplied with.

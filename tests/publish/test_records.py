@@ -79,7 +79,7 @@ def test_true_figures_compare_the_shown_cells_with_the_same_cells_of_the_truth()
     assert found.risk_before == measure.before(own)
     assert found.risk_after == measure.after(own, release)
     assert 0 < found.utility < 1
-    exact = replace(release, published=own.values)
+    exact = replace(release, numbers=own.values)
     assert true_figures(QUERY, engine, exact, policy).utility == 1.0
 
 

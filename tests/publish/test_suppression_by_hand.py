@@ -487,14 +487,14 @@ def test_an_interval_that_tells_too_much_is_found(tmp_path: Path) -> None:
     (one,) = written(TWO[0], spec=spec)
     problem = together(TWO[0], spec=spec).attacked()
     at = tuple(np.argwhere(one.wanted.mask)[0])
-    low, high = one.release.low.copy(), one.release.high.copy()
+    low, high = one.release.least.copy(), one.release.most.copy()
     # It is 1, and must seem to be 3 at least.
     low[at], high[at] = 1, 2
-    narrow = replace(one, release=replace(one.release, low=low, high=high))
+    narrow = replace(one, release=replace(one.release, least=low, most=high))
     found = audit_of_files([draft(tmp_path, narrow)], [narrow], problem)
     assert not found.safe
     low[at], high[at] = 1, 3
-    wide = replace(one, release=replace(one.release, low=low, high=high))
+    wide = replace(one, release=replace(one.release, least=low, most=high))
     assert audit_of_files([draft(tmp_path, wide)], [wide], problem).safe  # type: ignore[union-attr]
 
 
@@ -505,7 +505,7 @@ def test_intervals_of_one_file_among_several_are_audited(tmp_path: Path, stating
     at = tuple(np.argwhere(one.wanted.mask)[0])
     low, high = (np.where(one.release.shown, one.table.values, e) for e in (-UNBOUNDED, UNBOUNDED))
     low[at], high[at] = 1, 2
-    made[stating] = replace(one, release=replace(one.release, low=low, high=high))
+    made[stating] = replace(one, release=replace(one.release, least=low, most=high))
     paths = [draft(tmp_path, one) for one in made]
     found = audit_of_files(paths, made, together(*PAIR).attacked())
     assert not found.safe
@@ -534,7 +534,7 @@ def test_one_stated_end_is_audited_too(
     ends = [np.where(one.release.shown, values, end) for end in (-UNBOUNDED, UNBOUNDED)]
     ends[0][place] = 0 if low is None else low
     ends[1][place] = 10**6 if high is None else high
-    stating = replace(one, release=replace(one.release, low=ends[0], high=ends[1]))
+    stating = replace(one, release=replace(one.release, least=ends[0], most=ends[1]))
     found = audit_of_files([draft(tmp_path, stating)], [stating], together(large).attacked())
     assert found.safe is safe
 

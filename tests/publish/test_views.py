@@ -63,10 +63,10 @@ def test_a_number_that_is_not_shown_does_not_leave_the_room(
     assert ((true > 0) & (true <= 400)).any()
     assert views.selected is not None
     for view in (views.everybody, views.selected, views.shown):
-        assert not view.published[~view.shown].any()
+        assert not view.numbers[~view.shown].any()
         assert view.provenance == {}
-    assert np.array_equal(views.shown.published, np.where(true > 400, true, 0))
-    assert views.everybody.published.sum() > views.shown.published.sum()
+    assert np.array_equal(views.shown.numbers, np.where(true > 400, true, 0))
+    assert views.everybody.numbers.sum() > views.shown.numbers.sum()
 
 
 @pytest.mark.parametrize("by", [["sex", "job"], [{"variable": "sex", "codes": ["1"]}, "job"], []])
@@ -90,7 +90,7 @@ def test_views_of_the_same_people_are_protected_once_and_are_those_protected_apa
         assert release.axes == apart.axes
         assert release.notes == apart.notes
         assert release.method == apart.method
-        for name in ("published", "status", "low", "high", "structural"):
+        for name in ("numbers", "status", "least", "most", "structural"):
             assert np.array_equal(getattr(release, name), getattr(apart, name)), name
     chosen = bool(by) and by[0] != "sex"
     assert (views.everybody is views.shown) == (not chosen and not where)
@@ -152,9 +152,9 @@ def test_bounds_after_a_change_of_the_input_are_open_and_its_words_are_told(
     assert source.before == (rounding,)
     table = source.engine.tabulate(asked())
     release = source.protect(table, PolicyMethod.model_validate({"method": "none"}))
-    assert release.high is not None
-    assert not release.low.any()
-    assert (release.high == UNBOUNDED).all()
+    assert release.most is not None
+    assert not release.least.any()
+    assert (release.most == UNBOUNDED).all()
     assert np.array_equal(release.published, table.values)
     assert release.method["before"] == [rounding.spec.to_mapping()]
     assert release.channel is None
@@ -163,8 +163,8 @@ def test_bounds_after_a_change_of_the_input_are_open_and_its_words_are_told(
     plain = ProtectedInput(engine).protect(
         engine.tabulate(asked()), PolicyMethod.model_validate({"method": "none"})
     )
-    assert plain.low is not None
-    assert np.array_equal(plain.low, plain.published)
+    assert plain.least is not None
+    assert np.array_equal(plain.least, plain.published)
     assert "before" not in plain.method
 
 
@@ -192,7 +192,7 @@ class Negative(Hides):
 
     def apply(self, table: Table, rng: Any = None) -> Release:
         values = np.where(np.arange(table.values.size).reshape(table.shape) == 1, -1, table.values)
-        return replace(super().apply(table), published=values, status=np.full(table.shape, "F"))
+        return replace(super().apply(table), numbers=values, status=np.full(table.shape, "F"))
 
 
 @pytest.mark.parametrize("method", [Hides(), Negative()])
@@ -250,7 +250,7 @@ def method(release: Release, **more: Any) -> Any:
 def records_step(name: str, *, low: Any = None, high: Any = None, channel: Any = None) -> Any:
     """A method for records, with bounds of the tables counted afterwards or without."""
     bounds = {
-        name: np.array(end) for name, end in (("low", low), ("high", high)) if end is not None
+        name: np.array(end) for name, end in (("least", low), ("most", high)) if end is not None
     }
     release = released(TABLE.values, channel=channel, notes=(f"note of {name}",), **bounds)
     spec = SimpleNamespace(
@@ -266,7 +266,7 @@ def test_without_steps_a_release_stays_as_it_is() -> None:
 
 def test_bounds_hold_only_where_a_step_left_the_truth() -> None:
     last = released(
-        [3, 0, 9], low=np.array([2, 0, 7]), high=np.array([5, 2, 11]), notes=("note of last",)
+        [3, 0, 9], least=np.array([2, 0, 7]), most=np.array([5, 2, 11]), notes=("note of last",)
     )
     source = ProtectedInput(
         None,
@@ -277,8 +277,8 @@ def test_bounds_hold_only_where_a_step_left_the_truth() -> None:
     )  # type: ignore[arg-type]
     found = source.protect(TABLE, method(last))
     # Exact after both steps is the first cell alone.
-    assert found.low.tolist() == [2, 0, 0]
-    assert found.high.tolist() == [5, UNBOUNDED, UNBOUNDED]
+    assert found.least.tolist() == [2, 0, 0]
+    assert found.most.tolist() == [5, UNBOUNDED, UNBOUNDED]
     assert found.notes == ("note of one", "note of two", "note of last")
     assert found.method == {"method": "last", "before": [{"method": "one"}, {"method": "two"}]}
     assert found.channel is None
@@ -286,23 +286,23 @@ def test_bounds_hold_only_where_a_step_left_the_truth() -> None:
 
 def test_a_release_without_bounds_has_those_of_its_channel_or_of_its_numbers() -> None:
     exact = records_step("one", low=[4, 0, 9], high=[4, 0, 9])
-    for words in ({}, {"low": np.array([1, 0, 1])}, {"high": np.array([9, 9, 9])}):
+    for words in ({}, {"least": np.array([1, 0, 1])}, {"most": np.array([9, 9, 9])}):
         found = ProtectedInput(None, (exact,)).protect(TABLE, method(released([3, 0, 9], **words)))  # type: ignore[arg-type]
-        assert found.low.tolist() == found.high.tolist() == [3, 0, 9]
+        assert found.least.tolist() == found.most.tolist() == [3, 0, 9]
     rounded = released([3, 0, 9], channel=RoundingChannel(3))
     found = ProtectedInput(None, (exact,)).protect(TABLE, method(rounded))  # type: ignore[arg-type]
-    assert (found.low.tolist(), found.high.tolist()) == ([1, 0, 7], [5, 2, 11])
+    assert (found.least.tolist(), found.most.tolist()) == ([1, 0, 7], [5, 2, 11])
     unknown = ProtectedInput(None, (records_step("one"),)).protect(TABLE, method(rounded))  # type: ignore[arg-type]
-    assert unknown.low.tolist() == [0, 0, 0]
-    assert unknown.high.tolist() == [UNBOUNDED] * 3
+    assert unknown.least.tolist() == [0, 0, 0]
+    assert unknown.most.tolist() == [UNBOUNDED] * 3
 
 
 def test_a_step_with_one_bound_alone_says_nothing() -> None:
-    last = released([3, 0, 9], low=np.array([2, 0, 7]), high=np.array([5, 2, 11]))
+    last = released([3, 0, 9], least=np.array([2, 0, 7]), most=np.array([5, 2, 11]))
     for words in ({"low": [4, 0, 9]}, {"high": [4, 0, 9]}):
         found = ProtectedInput(None, (records_step("one", **words),)).protect(TABLE, method(last))  # type: ignore[arg-type]
-        assert found.low.tolist() == [0, 0, 0]
-        assert found.high.tolist() == [UNBOUNDED] * 3
+        assert found.least.tolist() == [0, 0, 0]
+        assert found.most.tolist() == [UNBOUNDED] * 3
 
 
 def test_channels_follow_each_other_from_the_first_step_on() -> None:

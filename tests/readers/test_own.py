@@ -85,7 +85,7 @@ def test_one_shown_value_more_is_found_through_a_layout_of_the_new_bytes(
     status = np.where(hidden, "N", "F")
     wrong = Release(
         axes=release.axes,
-        published=np.where(hidden, 0, table.values),
+        numbers=np.where(hidden, 0, table.values),
         status=status,
         method=release.method,
     )

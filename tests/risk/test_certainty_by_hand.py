@@ -29,7 +29,7 @@ def rounded(low: int | None, high: int | None) -> Release:
     """2 shown as 3, with bounds for that cell or none."""
     ends = {}
     if low is not None:
-        ends = {"low": np.array([low, 28, 37]), "high": np.array([high, 32, 41])}
+        ends = {"least": np.array([low, 28, 37]), "most": np.array([high, 32, 41])}
     return Release(TABLE.axes, np.array([3, 30, 39]), np.full(3, "F"), {}, CHANNEL, **ends)
 
 
@@ -123,7 +123,7 @@ def test_a_release_without_a_channel_is_judged_by_what_became_of_its_values() ->
     table = replace(table, values=np.array([1, 1, 2, 2, 7, 3]))
     published = np.array([1, 2, 2, 2, 2, 2])
     status = np.array(["F", "F", "F", "F", CellStatus.SECONDARY.value, "F"])
-    ends = {"low": np.zeros(6, dtype=np.int64), "high": np.full(6, 20)}
+    ends = {"least": np.zeros(6, dtype=np.int64), "most": np.full(6, 20)}
     release = Release(table.axes, published, status, {}, **ends)
     found = CellCertainty(audit="cell").cells(table, release)
     assert found.cells.tolist() == [0, 1, 2, 3]

@@ -300,8 +300,8 @@ def test_a_release_is_cut_in_all_its_parts():
         numbers,
         np.array([["F", "D", "F"], ["F", "F", "D"]]),
         {"method": "by-hand"},
-        low=numbers - 1,
-        high=numbers + 1,
+        least=numbers - 1,
+        most=numbers + 1,
         structural=numbers == 4,
         undefined=numbers == 5,
         errors=numbers * 2,
@@ -314,10 +314,10 @@ def test_a_release_is_cut_in_all_its_parts():
         assert part.values.tolist() == table.values[:, [place]].tolist()
         assert cut.axes == part.axes
         for name in (
-            "published",
+            "numbers",
             "status",
-            "low",
-            "high",
+            "least",
+            "most",
             "structural",
             "undefined",
             "errors",
@@ -349,8 +349,8 @@ def released(table: Table, values, low, high, status=None) -> Release:
     made = shown(table, values)
     return replace(
         made,
-        low=np.array(low, dtype=np.int64),
-        high=np.array(high, dtype=np.int64),
+        least=np.array(low, dtype=np.int64),
+        most=np.array(high, dtype=np.int64),
         status=made.status if status is None else np.array(status),
     )
 
@@ -393,7 +393,7 @@ def test_readers_calculate_as_far_as_they_are_said_to():
     values = np.array([9, 9, 9, 30])
     low, high = np.array([5, 5, 5, 30]), np.array([12, 12, 12, 30])
     release = Release(
-        table.axes, values, np.full(4, "F"), {"method": "by-hand"}, low=low, high=high
+        table.axes, values, np.full(4, "F"), {"method": "by-hand"}, least=low, most=high
     )
     # 9 is not within 5 percent of 10: widths of 7, and of 6 where the total says that each is 6 or more.
     for audit, width in (("cell", 7), ("propagate", 6), ("sharp", 6)):

@@ -101,7 +101,7 @@ def test_one_wrong_count_among_right_ones_is_refused() -> None:
         with pytest.raises(NotMeasurableError, match="nobody"):
             check_scale(np.array(wrong))
     release = Unchanged().apply(TABLE)
-    object.__setattr__(release, "published", np.array([[6, 3], [3, -1]]))
+    object.__setattr__(release, "numbers", np.array([[6, 3], [3, -1]]))
     with pytest.raises(InputError, match="negative"):
         cells_of(release)
     with pytest.raises(InputError, match="too large"):

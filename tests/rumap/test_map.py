@@ -244,4 +244,4 @@ def test_a_protected_population_adds_up_in_every_table_of_its_hypercube(method: 
     assert np.array_equal(made["fine"].published.sum(axis=0), made["coarse"].published)
     for name, release in made.items():
         true = cube.tables[name].values
-        assert ((release.low <= true) & (true <= release.high)).all()
+        assert ((release.least <= true) & (true <= release.most)).all()

@@ -89,8 +89,8 @@ def test_different_numbers_of_nested_groups_prove_a_person() -> None:
     tables = [_table(base, q) for q in questions]
     rng = np.random.default_rng(0)
     single, both = (ROUNDING.apply(t, rng) for t in tables)
-    single = replace(single, published=np.array([3, 0]), low=None, high=None)
-    both = replace(both, published=np.array([6]), low=None, high=None)
+    single = replace(single, numbers=np.array([3, 0]), least=None, most=None)
+    both = replace(both, numbers=np.array([6]), least=None, most=None)
     seen = [PublishedTable.hidden(base.axes)]
     seen += [PublishedTable.of_release(r) for r in (single, both)]
     known = from_tables(seen)

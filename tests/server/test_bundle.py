@@ -147,9 +147,9 @@ def test_bounds_hold_the_truth_of_every_table(root: Path, numbers: BundleNumbers
         if np.prod([len(a.categories(dataset.variable(a.variable))) for a in query.by]) > 30_000:
             return
         release, truth = numbers.views(query).shown, engine.tabulate(query).values
-        assert release.low is not None
-        assert release.high is not None
-        assert np.all((release.low <= truth) & (truth <= release.high))
+        assert release.least is not None
+        assert release.most is not None
+        assert np.all((release.least <= truth) & (truth <= release.most))
 
     tried()
 

@@ -126,7 +126,7 @@ def test_a_suppressed_figure_is_a_letter_without_a_bar() -> None:
 def test_whiskers_reach_as_far_as_the_true_value_can() -> None:
     view = TableView(form="chart", chart="bars", bounds="on")
     low, high = np.array([2, -UNBOUNDED]), np.array([8, UNBOUNDED])
-    made = drawn(axis("a", 2), values=[5, 4], low=low, high=high, view=view)
+    made = drawn(axis("a", 2), values=[5, 4], least=low, most=high, view=view)
     first, second = (group.bars[0] for group in made.panels[0].groups)
     panel = made.panels[0]
     assert first.whisker == (at(panel, 2), at(panel, 8))
@@ -138,7 +138,7 @@ def test_whiskers_reach_as_far_as_the_true_value_can() -> None:
     )  # nothing bounds it: the line has no end on either side
     assert second.caps == ()
     assert "true value: not known" in second.description
-    plain = drawn(axis("a", 2), values=[5, 4], low=low, high=high, view=PLAIN)
+    plain = drawn(axis("a", 2), values=[5, 4], least=low, most=high, view=PLAIN)
     assert plain.panels[0].groups[0].bars[0].whisker is None
 
 

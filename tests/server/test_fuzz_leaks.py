@@ -292,7 +292,7 @@ def _published(marked: House) -> set[int]:
         if line["event"] == "decision":
             release = marked.service.answer(TableQuery.from_mapping(line["query"])).release
             if release is not None:
-                public = [release.published, release.low, release.high]
+                public = [release.published, release.least, release.most]
                 allowed |= {n for part in public if part is not None for n in part.ravel().tolist()}
     return allowed
 

@@ -293,7 +293,7 @@ def test_bounds_stand_beside_their_figures_but_never_beside_a_suppressed_one() -
     values = np.array([3, 6, 0, 9, 1500])
     low = np.array([1, -UNBOUNDED, 0, 8, 1498])
     high = np.array([5, UNBOUNDED, 0, UNBOUNDED, 1502])
-    made = of(axis("a", 5), values=values, low=low, high=high, status=["F", "F", "F", "F", "A"])
+    made = of(axis("a", 5), values=values, least=low, most=high, status=["F", "F", "F", "F", "A"])
     cells = [row.cells[0] for row in lay_out(made, TableView(bounds="on")).blocks[0].rows]
     assert [cell.span for cell in cells] == ["1–5", "not known", "0", "at least 8", ""]
     assert lay_out(made).blocks[0].rows[0].cells[0].span == ""
@@ -306,7 +306,7 @@ def test_the_bounds_of_a_percentage_hold_the_true_one(true: list[int], slack: li
     truth = np.array(true).reshape(2, 3)
     extra = np.array(slack[:24]).reshape(4, 2, 3)
     low, high = np.maximum(truth - extra[0], 0), truth + extra[1]
-    made = of(axis("a", 2), axis("b", 3), values=low + (high - low) // 2, low=low, high=high)
+    made = of(axis("a", 2), axis("b", 3), values=low + (high - low) // 2, least=low, most=high)
     shares = figures(made, "row-percent", (1,), 1)
     assert shares.low is not None
     assert shares.high is not None

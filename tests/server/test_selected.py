@@ -72,7 +72,7 @@ def test_no_view_and_no_file_holds_what_is_not_selected(
         for full_axis, axis in zip(full.axes, decision.release.axes, strict=True)
     ]
     kept = full.take(picks)
-    for field in ("published", "low", "high", "status"):
+    for field in ("numbers", "least", "most", "status"):
         assert np.array_equal(getattr(kept, field), getattr(decision.release, field))
     assert full.margin == decision.release.margin
     allowed = {*selected, "_T"}

@@ -23,7 +23,7 @@ def test_without_a_rule_suppressed_cells_are_refused() -> None:
 def test_zero_and_midpoint_put_in_what_they_say() -> None:
     table = Table.from_counts([4, 5])
     release = release_of(
-        table, [99, 5], hidden=[True, False], low=np.array([1, 5]), high=np.array([4, 5])
+        table, [99, 5], hidden=[True, False], least=np.array([1, 5]), most=np.array([4, 5])
     )
     assert compare(table, release, Impute("zero")).published.tolist() == [0, 5]
     assert compare(table, release, Impute("midpoint")).published.tolist() == [2.5, 5]
@@ -98,7 +98,7 @@ def test_the_value_behind_a_suppressed_cell_is_never_looked_at(rule: str, secret
     for value in (0, secret):
         shown = table.values.copy()
         shown[hidden] = value
-        bounds = {"low": np.zeros((3, 3), dtype=np.int64), "high": np.full((3, 3), 20)}
+        bounds = {"least": np.zeros((3, 3), dtype=np.int64), "most": np.full((3, 3), 20)}
         filled.append(Impute(cast(Rule, rule)).fill(release_of(table, shown, hidden, **bounds)))
     assert np.array_equal(*filled)
 

@@ -335,7 +335,7 @@ def _figures(end: Decision | str) -> list[str]:
 
 def _measured(end: Decision) -> Iterator[str]:
     assert end.release is not None
-    yield f"{end.release.published.size:,} cells"
+    yield f"{end.release.numbers.size:,} cells"
     margins = end.release.error_margins
     if margins is not None and (margins >= 0).any():
         yield f"margin {int(margins.max()):,}"

@@ -115,9 +115,9 @@ def _release(release: Release) -> dict[str, Any]:
             ]
             for axis in release.axes
         ],
-        "published": _packed(release.published),
-        "low": None if release.low is None else _packed(release.low),
-        "high": None if release.high is None else _packed(release.high),
+        "published": _packed(release.numbers),
+        "low": None if release.least is None else _packed(release.least),
+        "high": None if release.most is None else _packed(release.most),
         "status": release.status.ravel().tolist() if not release.shown.all() else None,
         "method": dict(release.method),
         "errors": None if release.errors is None else _packed(release.errors),
@@ -156,9 +156,9 @@ def _read_release(raw: Mapping[str, Any]) -> Release:
     letters = raw["status"]
     return Release(
         axes=axes,
-        published=_unpacked(raw["published"], shape),
-        low=None if raw["low"] is None else _unpacked(raw["low"], shape),
-        high=None if raw["high"] is None else _unpacked(raw["high"], shape),
+        numbers=_unpacked(raw["published"], shape),
+        least=None if raw["low"] is None else _unpacked(raw["low"], shape),
+        most=None if raw["high"] is None else _unpacked(raw["high"], shape),
         status=np.full(shape, "F") if letters is None else np.array(letters).reshape(shape),
         errors=None if raw.get("errors") is None else _unpacked(raw["errors"], shape),
         grades=None if raw.get("grades") is None else np.array(raw["grades"]).reshape(shape),

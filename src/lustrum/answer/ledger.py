@@ -500,7 +500,7 @@ def _numbers(
         place = {code: at for at, code in enumerate(axis.codes)}
         picks.append(np.array([place.get(part.code, -1) for part in parts], dtype=np.int64))
     index = np.ix_(*picks)
-    numbers = np.where(release.shown, release.published, HIDDEN)[index]
+    numbers = np.where(release.shown, release.numbers, HIDDEN)[index]
     if release.structural is not None:
         numbers = np.where(release.structural[index], EMPTY, numbers)
     for at, pick in enumerate(picks):

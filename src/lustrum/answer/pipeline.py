@@ -234,7 +234,7 @@ def judge(case: QuestionState) -> QuestionState:
     open_cells = case.release.inner
     if case.release.structural is not None:
         open_cells = open_cells & ~case.release.structural
-    shown = case.release.published[open_cells]
+    shown = case.release.numbers[open_cells]
     # Counts of a protected population tell no more than its file does, however few they are.
     if case.policy.population is None and (shown.size < 2 or not shown.any()):
         reason = Reason(
@@ -438,8 +438,8 @@ def is_disclosive(release: Release, audit: Audit) -> bool:
     judged = release.inner & release.shown
     if release.structural is not None:
         judged = judged & ~release.structural
-    if release.low is not None:
-        judged = judged & (release.low <= audit.up_to)
+    if release.least is not None:
+        judged = judged & (release.least <= audit.up_to)
     cells = np.flatnonzero(judged).tolist()
     if not cells:
         return False

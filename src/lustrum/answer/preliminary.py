@@ -100,7 +100,7 @@ def number_rules(
 
     Where areas are judged one by one, the size of cells is a matter of each area.
     """
-    inner = release.published[release.inner]
+    inner = release.numbers[release.inner]
     people = int(inner.sum())
     possible = inner
     if release.structural is not None:
@@ -161,7 +161,7 @@ def failing_areas(release: Release, rules: Rules) -> frozenset[str]:
     for index, category in enumerate(release.axes[position].categories):
         if category.code == TOTAL:
             continue
-        cells = np.take(release.published, index, axis=position)[others]
+        cells = np.take(release.numbers, index, axis=position)[others]
         people = int(cells.sum())
         possible = cells
         if release.structural is not None:

@@ -43,7 +43,7 @@ class Change:
             return "same" if rules[0] == rules[1] else "refused for another reason"
         if now.release.shape != then.release.shape:
             return "other categories"
-        same = np.array_equal(now.release.published, then.release.published) and np.array_equal(
+        same = np.array_equal(now.release.numbers, then.release.numbers) and np.array_equal(
             now.release.status, then.release.status
         )
         return "same" if same else "other numbers"

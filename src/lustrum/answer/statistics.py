@@ -99,10 +99,10 @@ def compose(
         only, margin = columns[0], None if asked[0].derived else needed[0].margin
         whole = replace(
             counted,
-            published=only.published,
+            numbers=only.numbers,
             status=only.status,
-            low=only.low,
-            high=only.high,
+            least=only.least,
+            most=only.most,
             undefined=only.undefined,
             decimals=only.decimals,
             unit=described[0].unit,
@@ -119,16 +119,16 @@ def compose(
         return whole.take(picks)
     most = max(column.decimals for column in columns)
     scaled = [column.scaled(most) for column in columns]
-    bounded = any(column.low is not None for column in scaled)
+    bounded = any(column.least is not None for column in scaled)
     with_errors = any(column.errors is not None for column in scaled)
     shape = counted.shape
     whole = Release(
         axes=(*counted.axes, _axis(described, query)),
-        published=np.stack([c.published for c in scaled], axis=-1),
+        numbers=np.stack([c.numbers for c in scaled], axis=-1),
         status=np.stack([c.status for c in scaled], axis=-1),
         method=_method(needed),
-        low=np.stack([_end(c.low, -UNBOUNDED, shape) for c in scaled], -1) if bounded else None,
-        high=np.stack([_end(c.high, UNBOUNDED, shape) for c in scaled], -1) if bounded else None,
+        least=np.stack([_end(c.least, -UNBOUNDED, shape) for c in scaled], -1) if bounded else None,
+        most=np.stack([_end(c.most, UNBOUNDED, shape) for c in scaled], -1) if bounded else None,
         decimals=most,
         notes=notes,
         structural=None
@@ -154,7 +154,7 @@ def _with_errors(column: _StatisticColumn, estimated: Release | None) -> _Statis
     """A column with standard errors and grades, which a number that does not exist has none of."""
     if estimated is None or estimated.errors is None or estimated.grades is None:
         return column
-    exists = ~_no(column.undefined, column.published.shape)
+    exists = ~_no(column.undefined, column.numbers.shape)
     return replace(
         column,
         errors=np.where(exists, estimated.errors, -1),
@@ -202,11 +202,11 @@ def _method(needed: Sequence[Release]) -> dict[str, Any]:
 class _StatisticColumn:
     """One statistic over all cells."""
 
-    published: Ints
+    numbers: Ints
     status: npt.NDArray[np.str_]
     decimals: int
-    low: Ints | None = None
-    high: Ints | None = None
+    least: Ints | None = None
+    most: Ints | None = None
     undefined: Mask | None = None
     errors: Ints | None = None
     grades: npt.NDArray[np.str_] | None = None
@@ -219,9 +219,9 @@ class _StatisticColumn:
         return replace(
             self,
             decimals=decimals,
-            published=_times(self.published, factor),
-            low=None if self.low is None else _times(self.low, factor),
-            high=None if self.high is None else _times(self.high, factor),
+            numbers=_times(self.numbers, factor),
+            least=None if self.least is None else _times(self.least, factor),
+            most=None if self.most is None else _times(self.most, factor),
             errors=None if self.errors is None else _times(self.errors, factor),
             margins=None if self.margins is None else _times(self.margins, factor),
         )
@@ -248,11 +248,11 @@ def _column(
     over = parts[needed[0]]
     if not statistic.derived:
         return _StatisticColumn(
-            np.where(over.shown, over.published, 0),
+            over.numbers,
             over.status,
             over.decimals,
-            over.low,
-            over.high,
+            over.least,
+            over.most,
             over.undefined,
             over.errors,
             over.grades,
@@ -279,7 +279,7 @@ def _quotient(
     shift = description.decimals + percent + under.decimals - over.decimals
     up, down = 10 ** max(shift, 0), 10 ** max(-shift, 0)
     shown = over.shown & under.shown
-    a, b = np.where(shown, over.published, 0), np.where(shown, under.published, 0)
+    a, b = np.where(shown, over.numbers, 0), np.where(shown, under.numbers, 0)
     positive = statistic.kind in ("share", "growth", "mean")
     undefined = shown & ((b <= 0) if positive else (b == 0))
     exists = shown & ~undefined
@@ -299,7 +299,7 @@ def _quotient(
     margins = None
     m, n = over.error_margins, under.error_margins
     if m is not None and n is not None:
-        far = quotient_margin(over.published, under.published, m, n)
+        far = quotient_margin(over.numbers, under.numbers, m, n)
         stated = (m >= 0) & (n >= 0)
         # A figure is rounded to its last decimal, which is half a unit more; a true share is from 0 to 100.
         far = np.ceil(10.0**shift * far + 0.5)
@@ -333,10 +333,10 @@ def _ends(
     over: Release, under: Release, exists: Mask, up: int, down: int
 ) -> tuple[Ints | None, Ints | None]:
     """What a quotient can be: the ends of one interval over those of the other, rounded outwards."""
-    if over.low is None or over.high is None or under.low is None or under.high is None:
+    if over.least is None or over.most is None or under.least is None or under.most is None:
         return None, None
-    al, ah = over.low.astype(np.int64), over.high.astype(np.int64)
-    bl, bh = under.low.astype(np.int64), under.high.astype(np.int64)
+    al, ah = over.least.astype(np.int64), over.most.astype(np.int64)
+    bl, bh = under.least.astype(np.int64), under.most.astype(np.int64)
     # A denominator that is not above 0 turns both around.
     turn = bh <= 0
     al, ah = np.where(turn, -ah, al), np.where(turn, -al, ah)
@@ -425,7 +425,7 @@ def quantile(
         raise InputError("A variable with edges has one for every class, and one more at the end.")
     ends = [Fraction(str(edge)) * 10**decimals for edge in edges]
     parts = round(at * _PARTS)
-    counts = np.maximum(histogram.published, 0)
+    counts = np.maximum(histogram.numbers, 0)
     running = np.cumsum(counts, axis=-1)
     wanted = parts * running[..., -1:]
     class_index = np.argmax(_PARTS * running >= wanted, axis=-1)
@@ -446,10 +446,13 @@ def quantile(
 def _bounds(
     histogram: Release, ends: list[Fraction], parts: int
 ) -> tuple[Ints | None, Ints | None]:
-    if histogram.low is None or histogram.high is None:
+    if histogram.least is None or histogram.most is None:
         return None, None
     # Floating point is exact here: whole numbers far below 2**53, except where nothing is known.
-    least, most = np.maximum(histogram.low, 0).astype(np.float64), histogram.high.astype(np.float64)
+    least, most = (
+        np.maximum(histogram.least, 0).astype(np.float64),
+        histogram.most.astype(np.float64),
+    )
     below_least, below_most = np.cumsum(least, axis=-1), np.cumsum(most, axis=-1)
     can = below_most * (_PARTS - parts) >= parts * _above(least)
     can &= below_most > 0  # a class that nobody can have reached holds no quantile

@@ -213,7 +213,7 @@ class _Shown:
     ) -> _Shown | None:
         if isinstance(target, Knowledge) or target.channel is None:
             return None
-        values = np.where(target.shown, target.published, 0).ravel()
+        values = np.where(target.shown, target.numbers, 0).ravel()
         through = target.shown.ravel() & _by_channel_alone(target, values)
         # Hidden inner cells follow those of the table; nothing was published of them.
         open_cells = np.flatnonzero((cells < values.size) & (low < high))
@@ -228,10 +228,10 @@ def _by_channel_alone(release: Release, values: Ints) -> Mask:
     channel's probabilities do not hold there.
     """
     assert release.channel is not None
-    if release.low is None or release.high is None:
+    if release.least is None or release.most is None:
         return np.ones(values.shape, dtype=np.bool_)
     low, high = release.channel.support(values)
-    return np.asarray((release.low.ravel() >= low) & (release.high.ravel() <= high))
+    return np.asarray((release.least.ravel() >= low) & (release.most.ravel() <= high))
 
 
 def _believed(

@@ -250,7 +250,7 @@ class TableOutput:
                 numbers = np.asarray(
                     ConventionalRounding(base=self.base)
                     .apply(Table.from_counts(self.counts))
-                    .published
+                    .numbers
                 ).astype(float)
             # A share of a whole with a hidden part would give that part away, so that it is hidden too.
             numbers = self._shares(np.where(self.hidden, np.nan, numbers))

@@ -57,7 +57,7 @@ class Csv:
         check_publishable(release, "A CSV file")
         known, stated = release.known.ravel(), release.stated
         status = release.status.ravel()
-        ends = [a for a in (release.low, release.high) if a is not None and stated.any()]
+        ends = [a for a in (release.least, release.most) if a is not None and stated.any()]
         grouped = [any(c.note for c in axis.categories) for axis in release.axes]
         called = HeadNames.of(release.axes)
         names = [
@@ -77,7 +77,7 @@ class Csv:
 
         def columns(low: int, high: int) -> list[Sequence[str]]:
             cell_columns: list[Sequence[str]] = [
-                numbers(release, release.published, known, low, high)
+                numbers(release, release.numbers, known, low, high)
             ]
             if release.label:
                 cell_columns.append(units * ((high - low) // len(units)))

@@ -240,16 +240,16 @@ def _release_facts(release: Release) -> dict[str, Column]:
         written, units = _written(release, np.where(present, values, 0))
         return Column((written / units).ravel(), present.ravel())
 
-    facts = {"value": numbers(release.published, known)}
+    facts = {"value": numbers(release.numbers, known)}
     if release.statistics:
         units = [release.unit_at(index) for index in range(release.shape[-1])]
         facts["unit"] = Column(_spread(units, release.axes, len(release.axes) - 1))
     facts["status"] = Column([str(letter) for letter in release.status.ravel()])
-    if release.low is not None and release.high is not None:
+    if release.least is not None and release.most is not None:
         # Of what is hidden only an interval that the release states: one of a single value would show it.
         told = known | release.stated
-        facts["low"] = numbers(release.low, told & (release.low > -_OPEN))
-        facts["high"] = numbers(release.high, told & (release.high < _OPEN))
+        facts["low"] = numbers(release.least, told & (release.least > -_OPEN))
+        facts["high"] = numbers(release.most, told & (release.most < _OPEN))
     if release.errors is not None:
         facts["standard_error"] = numbers(release.errors, known & (release.errors >= 0))
     if release.grades is not None:
@@ -280,7 +280,7 @@ def _wide(item: Table | Release, labels: bool) -> tuple[dict[str, Column], dict[
         for index, axis in enumerate(rows)
     }
     if isinstance(item, Release):
-        values, present = item.published, item.known
+        values, present = item.numbers, item.known
     else:
         check_table(item, "A frame")
         values, present = item.values, np.ones(item.shape, dtype=np.bool_)
@@ -354,7 +354,7 @@ def two_way(release: Release, rows: int, texts: npt.NDArray[Any] | None = None) 
     if texts is not None:
         return pd.DataFrame(texts.reshape(shape), index=index(down), columns=index(across))
     present = release.known.reshape(shape)
-    values = release.published.reshape(shape)
+    values = release.numbers.reshape(shape)
     frame = pd.DataFrame(
         {
             at: _of_pandas(pd, _numbers(values[:, at], present[:, at], release.decimals))

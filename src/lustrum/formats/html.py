@@ -52,7 +52,7 @@ class Html:
         known, shown, status = release.known.ravel(), release.shown.ravel(), release.status.ravel()
         for row, categories in enumerate(product(*(axis.categories for axis in down))):
             low, high = row * width, row * width + len(across)
-            texts = np.array(numbers(release, release.published, release.known, low, high), object)
+            texts = np.array(numbers(release, release.numbers, release.known, low, high), object)
             texts[~shown[low:high]] = status[low:high][~shown[low:high]]
             texts[shown[low:high] & ~known[low:high]] = NO_NUMBER
             stubs = "".join(f'<th scope="row">{self._name(c)}</th>' for c in categories)

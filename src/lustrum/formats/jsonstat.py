@@ -49,7 +49,7 @@ def dataset(release: Release, label: str = "") -> dict[str, Any]:
     """The release as a JSON-stat dataset object."""
     check_publishable(release, "A JSON-stat file")
     shown = release.known.ravel()
-    values = _plain(release, release.published)
+    values = _plain(release, release.numbers)
     out: dict[str, Any] = {
         "version": "2.0",
         "class": "dataset",
@@ -99,8 +99,8 @@ def dataset(release: Release, label: str = "") -> dict[str, Any]:
     elif release.margins is not None:
         there = shown & (release.margins.ravel() >= 0)
         out["extension"]["margin"] = _where(there, _plain(release, release.margins))
-    if release.stated.any() and release.low is not None and release.high is not None:
-        ends = [_plain(release, release.low), _plain(release, release.high)]
+    if release.stated.any() and release.least is not None and release.most is not None:
+        ends = [_plain(release, release.least), _plain(release, release.most)]
         stated = release.stated.ravel()
         out["extension"]["interval"] = {
             name: _where(stated, end) for name, end in zip(("low", "high"), ends, strict=True)

@@ -53,7 +53,7 @@ class Parquet:
         known, stated = release.known, release.stated
         ends = [
             (name, end)
-            for name, end in (("low", release.low), ("high", release.high))
+            for name, end in (("low", release.least), ("high", release.most))
             if end is not None and stated.any()
         ]
         errors, grades = release.errors, release.grades
@@ -89,7 +89,7 @@ class Parquet:
             for after, parts in named:
                 for name, texts in parts:
                     arrays[name] = spread(texts, after, low, high, coded=True)
-            arrays[called["value"]] = seen_as(release.published, known, low, high)
+            arrays[called["value"]] = seen_as(release.numbers, known, low, high)
             if units is not None:
                 arrays[called["unit"]] = spread(units, 1, low, high, coded=True)
             arrays[called["status"]] = letters(release.status, low, high)
@@ -104,7 +104,7 @@ class Parquet:
             return arrays
 
         # Without the types of Arrow readers see texts, not the numbers that stand for them here.
-        return parquet_pieces(release.published.size, columns, schema=False, metadata=metadata)
+        return parquet_pieces(release.numbers.size, columns, schema=False, metadata=metadata)
 
 
 def parquet_pieces(

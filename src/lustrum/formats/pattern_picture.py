@@ -107,7 +107,7 @@ def pattern_page(
             parts.append(element("h2", escaped(name)))
         parts.append(element("p", escaped(_summary(release))))
         parts.append(scrolling(f"Picture: {name}" if name else "Picture", pattern_svg(release)))
-        if release.published.size <= _MOST_FIGURES:
+        if release.numbers.size <= _MOST_FIGURES:
             parts.append(_figures(release))
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
@@ -135,9 +135,9 @@ class _Drawing:
 
 
 def _drawing(release: Release, title: str) -> _Drawing:
-    if release.published.size > _MOST_SQUARES:
+    if release.numbers.size > _MOST_SQUARES:
         raise InputError(
-            f"A picture shows at most {_MOST_SQUARES:,} cells; this table has {release.published.size:,}."
+            f"A picture shows at most {_MOST_SQUARES:,} cells; this table has {release.numbers.size:,}."
         )
     panels = _panels(release)
     side = 14 if max(release.shape[:2], default=1) <= 60 else 7
@@ -187,7 +187,7 @@ def _summary(release: Release) -> str:
     kinds = _kinds(release)
     counts = [int((kinds == kind).sum()) for kind in ("primary", "secondary", "never")]
     said = [
-        f"{release.published.size:,} cells",
+        f"{release.numbers.size:,} cells",
         f"{counts[0]:,} primary and {counts[1]:,} secondary suppressed",
     ]
     return "; ".join(said + ([f"{counts[2]:,} not for publication"] if counts[2] else [])) + "."
@@ -263,11 +263,11 @@ def _figures(release: Release) -> str:
 def _figure(release: Release, kinds: np.ndarray, position: tuple[int, ...]) -> str:
     kind = kinds[position]
     if release.shown[position]:
-        return f"<td>{number_text(int(release.published[position]), release.decimals)}</td>"
+        return f"<td>{number_text(int(release.numbers[position]), release.decimals)}</td>"
     shown = str(release.status[position])
-    if release.stated[position] and release.low is not None and release.high is not None:
+    if release.stated[position] and release.least is not None and release.most is not None:
         ends = (
-            number_text(int(a[position]), release.decimals) for a in (release.low, release.high)
+            number_text(int(a[position]), release.decimals) for a in (release.least, release.most)
         )
         shown = "–".join(ends)
     meaning = CellStatus(str(release.status[position])).meaning

@@ -143,7 +143,7 @@ class Px:
 
 def _cells(release: Release) -> np.ndarray[tuple[int, ...], np.dtype[np.object_]]:
     texts = np.array(
-        numbers(release, release.published, release.known, 0, release.published.size), dtype=object
+        numbers(release, release.numbers, release.known, 0, release.numbers.size), dtype=object
     ).reshape(release.shape)
     texts[~release.shown] = HIDDEN
     texts[release.shown & ~release.known] = NO_VALUE

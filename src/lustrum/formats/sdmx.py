@@ -119,7 +119,7 @@ class SdmxCsv:
         width = release.shape[-1] if release.axes else 1
         units = [field(release.unit_at(at)) for at in range(width)]
         errors, grades, margins = release.errors, release.grades, release.error_margins
-        bounded = stated.any() and release.low is not None and release.high is not None
+        bounded = stated.any() and release.least is not None and release.most is not None
         graded = errors is not None and grades is not None
         told = [*ATTRIBUTES][:3]
         told += ["LOWER_BOUND", "UPPER_BOUND"] if bounded else []
@@ -127,7 +127,7 @@ class SdmxCsv:
         told += ["MARGIN_OF_ERROR"] if margins is not None else []
 
         def columns(low: int, high: int) -> list[Sequence[str]]:
-            values = numbers(release, release.published, known, low, high)
+            values = numbers(release, release.numbers, known, low, high)
             observed = np.where(shown.ravel()[low:high], _NORMAL, _HIDDEN)
             observed[undefined[low:high]] = _NOTHING
             made: list[Sequence[str]] = [
@@ -136,9 +136,9 @@ class SdmxCsv:
                 status[low:high].tolist(),
                 units * ((high - low) // len(units)),
             ]
-            if bounded and release.low is not None and release.high is not None:
+            if bounded and release.least is not None and release.most is not None:
                 made += [
-                    numbers(release, e, stated, low, high) for e in (release.low, release.high)
+                    numbers(release, e, stated, low, high) for e in (release.least, release.most)
                 ]
             if errors is not None and grades is not None:
                 there = known & (errors >= 0)

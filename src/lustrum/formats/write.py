@@ -106,7 +106,7 @@ def _csv_pieces(release: Release) -> Iterator[str]:
 
     def columns(low: int, high: int) -> list[Sequence[str]]:
         return [
-            _plain_numbers(release, release.published, known, low, high),
+            _plain_numbers(release, release.numbers, known, low, high),
             letters[low:high].tolist(),
             *(_plain_numbers(release, end, release.stated, low, high) for end in ends.values()),
         ]
@@ -135,9 +135,9 @@ def _head(release: Release, called: HeadNames) -> list[str]:
 
 def _stated_ends(release: Release) -> dict[str, Ints]:
     """The ends of the intervals that a release states instead of values, if there is any."""
-    if release.low is None or release.high is None or not release.stated.any():
+    if release.least is None or release.most is None or not release.stated.any():
         return {}
-    return {"low": release.low, "high": release.high}
+    return {"low": release.least, "high": release.most}
 
 
 def plain_letters(release: Release) -> Release:
@@ -151,7 +151,7 @@ def release_as_parquet(release: Release, *, study: bool = False) -> bytes:
 
 
 def _parquet(release: Release) -> Iterator[bytes]:
-    return parquet_pieces(release.published.size, _arrow_columns(release))
+    return parquet_pieces(release.numbers.size, _arrow_columns(release))
 
 
 _PLAIN: dict[str, Callable[[Release], Iterator[str] | Iterator[bytes]]] = {
@@ -174,7 +174,7 @@ def release_as_arrow(release: Release) -> pa.Table:
     """
     import pyarrow as pa
 
-    return pa.table(_arrow_columns(release)(0, release.published.size))
+    return pa.table(_arrow_columns(release)(0, release.numbers.size))
 
 
 def _arrow_columns(release: Release) -> Callable[[int, int], dict[str, pa.Array]]:
@@ -196,7 +196,7 @@ def _arrow_columns(release: Release) -> Callable[[int, int], dict[str, pa.Array]
         for name, texts, after in named:
             arrays[name] = spread(texts, after, low, high)
         cells = slice(low, high)
-        arrays[called.facts["value"]] = exact(release.published, known, release.decimals, cells)
+        arrays[called.facts["value"]] = exact(release.numbers, known, release.decimals, cells)
         arrays[called.facts["status"]] = pa.array(
             release.status.ravel()[low:high].tolist(), pa.string()
         )

@@ -51,7 +51,7 @@ class Xlsx:
         out = io.BytesIO()
         import xlsxwriter
 
-        large = release.published.size > KEPT_IN_MEMORY
+        large = release.numbers.size > KEPT_IN_MEMORY
         with xlsxwriter.Workbook(out, {"in_memory": True}) as book:
             book.set_properties({"title": label[:255], "created": _BORN})
             pen = _Pen(book, release)
@@ -99,15 +99,19 @@ class _Pen:
             sheet.write_string(row, column, text, look)
 
     def value(
-        self, sheet: Worksheet, row: int, column: int, at: tuple[int, ...], total: bool = False
+        self,
+        sheet: Worksheet,
+        row: int,
+        column: int,
+        at: tuple[int, ...],
+        total: bool | None = None,
     ) -> None:
-        """The published value of a cell, or its letter."""
+        """The published value of a cell, or its letter, which looks among all cells as beside it."""
         if self.known[at]:
-            self.whole(sheet, row, column, int(self.release.published[at]), at, total)
-        elif self.shown[at]:
-            self.text(sheet, row, column, NO_NUMBER, self.hidden)
+            self.whole(sheet, row, column, int(self.release.numbers[at]), at, bool(total))
         else:
-            self.text(sheet, row, column, str(self.release.status[at]), self.hidden)
+            letter = NO_NUMBER if self.shown[at] else str(self.release.status[at])
+            self.text(sheet, row, column, letter, None if total is None else self.hidden)
 
     def whole(
         self,
@@ -237,7 +241,7 @@ def _cells_body(sheet: Worksheet, pen: _Pen) -> None:
             pen.text(sheet, row, 2 * k + 1, category.label)
         pen.value(sheet, row, width, at)
         pen.text(sheet, row, width + 1, str(release.status[at]))
-        for column, ends in enumerate((release.low, release.high)):
+        for column, ends in enumerate((release.least, release.most)):
             _end(sheet, pen, (row, width + 2 + column), ends, at)
         if unit:
             pen.text(sheet, row, width + 4, release.unit_at(at[-1] if at else 0))
@@ -284,7 +288,7 @@ def _about_sheets(release: Release) -> Iterator[Line]:
             "Not complete",
             "A sheet cannot hold all rows or columns of this table; CSV and Parquet do.",
         )
-    if release.low is not None and release.high is not None:
+    if release.least is not None and release.most is not None:
         yield (
             "low, high",
             "In the sheet Cells: what anybody can know of each true value from its cell and the method; empty "

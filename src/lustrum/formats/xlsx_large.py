@@ -40,7 +40,7 @@ def fits(release: Release) -> bool:
     )
     # Two rows above the headers, and two above every part of a table that is cut.
     rows = 2 + max(len(placing.columns), 1) + parts * (down + 2 * bool(placing.layers))
-    return release.published.size < MOST_ROWS and rows <= MOST_ROWS and across < MOST_COLUMNS
+    return release.numbers.size < MOST_ROWS and rows <= MOST_ROWS and across < MOST_COLUMNS
 
 
 def cell_heads(release: Release) -> tuple[list[str], list[str], list[str], list[str]]:
@@ -107,7 +107,7 @@ class Samples:
         for letter in np.unique(release.status).tolist():
             yield letter, ""
             yield letter, "hidden"
-        yield from ((NO_NUMBER, "hidden"), (release.unit, ""))
+        yield from ((NO_NUMBER, ""), (NO_NUMBER, "hidden"), (release.unit, ""))
         for index in range(len(release.statistics)):
             yield release.unit_at(index), ""
         if release.errors is not None and release.grades is not None:
@@ -185,12 +185,12 @@ class Samples:
 
     def _values(self, low: int, high: int, totals: Mask | None, order: _Order) -> list[str]:
         """Published values or letters, as the sheet Table and the sheet Cells show them."""
-        cell_texts = self._numbers(order.of(self.release.published), low, high, totals)
+        cell_texts = self._numbers(order.of(self.release.numbers), low, high, totals)
         known, shown = order.of(self.release.known), order.of(self.release.shown)
         status = order.of(self.release.status)
         for i in (low + np.flatnonzero(~known.ravel()[low:high])).tolist():
             hidden = NO_NUMBER if shown.ravel()[i] else str(status.ravel()[i])
-            cell_texts[i - low] = self.text(hidden, "hidden")
+            cell_texts[i - low] = self.text(hidden, "" if totals is None else "hidden")
         return cell_texts
 
     def _cells(self) -> Iterator[str]:
@@ -217,7 +217,7 @@ class Samples:
             columns.append([self.text(s) for s in release.status.ravel()[low:high].tolist()])
             known, stated = release.known.ravel()[low:high], release.stated.ravel()[low:high]
             columns += [
-                self._ends(e, known | stated, low, high) for e in (release.low, release.high)
+                self._ends(e, known | stated, low, high) for e in (release.least, release.most)
             ]
             if unit:
                 columns.append((units * len(block))[: high - low])

@@ -243,13 +243,13 @@ def _mean_of(sums: Release, people: npt.NDArray[np.float64]) -> Release:
     """Means where sums are shown: who knows how many people are in each cell learns no more than from sums."""
     shown = sums.known & (people > 0)
     means = np.zeros(sums.shape, dtype=np.int64)
-    means[shown] = np.rint(sums.published[shown] / people[shown] * 10.0**_MEAN_DECIMALS)
+    means[shown] = np.rint(sums.numbers[shown] / people[shown] * 10.0**_MEAN_DECIMALS)
     return replace(
         sums,
-        published=np.where(shown, means, sums.published),
+        numbers=np.where(shown, means, sums.numbers),
         undefined=sums.known & (people == 0),
-        low=None,
-        high=None,
+        least=None,
+        most=None,
         decimals=sums.decimals + _MEAN_DECIMALS,
         label=f"mean {sums.label or sums.unit}".strip(),
         additive=False,

@@ -18,7 +18,7 @@ from lustrum.model.table import Framed, TableAxis, _kept, frames, inner_cells
 
 _OPEN = 2**62  # an end that nothing bounds
 ARRAYS = (
-    "published", "status", "low", "high", "structural", "undefined", "errors", "grades", "margins",
+    "numbers", "status", "least", "most", "structural", "undefined", "errors", "grades", "margins",
 )  # fmt: skip
 """What a release has for every cell, or not at all."""
 
@@ -66,8 +66,10 @@ class DescribedStatistic:
 class Release(Framed):
     """Published values with their status, the channel that made them and the method's own words.
 
-    ``published`` holds no value where a cell is not shown; :meth:`to_pandas` leaves such cells missing.
-    ``low`` and ``high`` are what anybody can know of each true value from that cell and the method alone.
+    Readers take ``published``, NaN where a cell has no number, and ``low`` and ``high``, infinite where nothing
+    is stated. Methods compute with ``numbers``, whole and 0 where there is none, ``least`` and ``most``:
+    what anybody can know of each true value from that cell and the method alone, ``2**62`` from 0 where nothing
+    bounds it.
     ``structural`` marks cells that cannot hold anybody, which everybody knows from the description.
     ``errors`` are standard errors of estimates, -1 where there is none, and ``grades`` how reliable each is.
     True values are rarely further away than ``margin``, where the method states one for all cells, or than
@@ -85,12 +87,12 @@ class Release(Framed):
     """
 
     axes: tuple[TableAxis, ...]
-    published: Ints
+    numbers: Ints
     status: npt.NDArray[np.str_]
     method: Mapping[str, Any]
     channel: Channel | None = None
-    low: Ints | None = None
-    high: Ints | None = None
+    least: Ints | None = None
+    most: Ints | None = None
     decimals: int = 0
     unit: str = ""
     notes: tuple[str, ...] = ()
@@ -116,6 +118,8 @@ class Release(Framed):
                     f"{array.shape}; the shapes must be equal."
                 )
             object.__setattr__(self, name, _kept(array))
+        if not self.known.all():  # what stands behind a hidden cell goes nowhere
+            object.__setattr__(self, "numbers", _kept(np.where(self.known, self.numbers, 0)))
 
     def __repr__(self) -> str:
         names = " x ".join(a.name for a in self.axes) or "everybody"
@@ -149,6 +153,25 @@ class Release(Framed):
         return self.shown if self.undefined is None else np.asarray(self.shown & ~self.undefined)
 
     @cached_property
+    def published(self) -> npt.NDArray[Any]:
+        """The numbers as a reader sees them: whole, or with NaN in each cell that has none, as in pandas."""
+        return _seen(self.numbers, self.known, np.nan)
+
+    @cached_property
+    def low(self) -> npt.NDArray[Any] | None:
+        """The least that each true value can be, ``-inf`` where the release states nothing."""
+        if self.least is None:
+            return None
+        return _seen(self.least, (self.known | self.stated) & (self.least > -_OPEN), -np.inf)
+
+    @cached_property
+    def high(self) -> npt.NDArray[Any] | None:
+        """The most that each true value can be, ``inf`` where the release states nothing."""
+        if self.most is None:
+            return None
+        return _seen(self.most, (self.known | self.stated) & (self.most < _OPEN), np.inf)
+
+    @cached_property
     def error_margins(self) -> Ints | None:
         """How far each true value rarely is away, -1 where nothing is stated; None where it is nowhere."""
         if self.margin is None:
@@ -171,10 +194,10 @@ class Release(Framed):
     @cached_property
     def stated(self) -> Mask:
         """Which suppressed cells have an interval stated instead of a value: partial suppression."""
-        if self.low is None or self.high is None:
+        if self.least is None or self.most is None:
             return np.zeros(self.shape, dtype=np.bool_)
         # An interval of one value would be that value, which is not shown.
-        inside = (self.low > -_OPEN) & (self.high < _OPEN) & (self.low < self.high)
+        inside = (self.least > -_OPEN) & (self.most < _OPEN) & (self.least < self.most)
         return np.asarray(~self.shown & inside)
 
     def take(self, picks: Sequence[npt.ArrayLike]) -> Release:
@@ -198,6 +221,10 @@ class Release(Framed):
         """What the release has for every cell, changed in one way."""
         there = ((name, getattr(self, name)) for name in ARRAYS)
         return {name: change(array) for name, array in there if array is not None}
+
+
+def _seen(whole: Ints, there: Mask, otherwise: float) -> npt.NDArray[Any]:
+    return whole if there.all() else _kept(np.where(there, whole, otherwise))
 
 
 STUDY = "A study: made with a seed, not for publication"

@@ -198,12 +198,12 @@ def released(
 ) -> Release:
     release = Release(
         axes=table.axes,
-        published=np.asarray(published, dtype=np.int64),
+        numbers=np.asarray(published, dtype=np.int64),
         status=np.full(table.shape, CellStatus.FREE.value) if status is None else status,
         method=method.to_mapping(),
         channel=channel,
-        low=low,
-        high=high,
+        least=low,
+        most=high,
         decimals=table.decimals,
         unit=table.unit,
         notes=notes,

@@ -59,7 +59,7 @@ def public_layout(
     ``fixed`` are codes of the whole table, ``roles`` those of the codes of variables that several tables share.
     """
     called = HeadNames.of(release.axes)
-    stated = release.low is not None and release.high is not None and bool(release.stated.any())
+    stated = release.least is not None and release.most is not None and bool(release.stated.any())
     columns: dict[str, ColumnRole] = {}
     for axis, label, held in zip(release.axes, called.labels, called.members, strict=True):
         columns[axis.name] = ColumnRole(role="code")
@@ -93,7 +93,7 @@ def public_layout(
     aside: Literal["nothing"] | None = "nothing" if form in ("xlsx", "json-stat") else None
     return Layout(
         kind=kind,
-        signed=bool((release.published[release.known] < 0).any()),
+        signed=bool((release.numbers[release.known] < 0).any()),
         notes=aside,
         parts=aside,
         symbols=dict.fromkeys(instead, "hidden"),

@@ -90,7 +90,7 @@ class AttributeInference(RiskSpec):
             if release.shape != table.shape:
                 raise InputError("The release and its table differ in shape; they must not.")
             seen = release.shown[grid]
-            shown = np.where(seen, release.published[grid], 0)
+            shown = np.where(seen, release.numbers[grid], 0)
         return tuple(
             self._inferred(axis.name, position, true, shown, seen | ~possible, possible)
             for position, axis in enumerate(table.axes)

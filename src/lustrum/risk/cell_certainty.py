@@ -178,7 +178,7 @@ def _entropies(
 
     entropy = Belief.uniform(low, high).entropy(2.0)
     shown = release.shown.ravel()
-    published = np.where(shown, release.published.ravel(), 0)
+    published = np.where(shown, release.numbers.ravel(), 0)
     channel, through = _channel(table, release, cells, published)
     through &= shown[cells] & (low < high)
     weigh = prior or Uniform()
@@ -205,9 +205,9 @@ def _channel(
     if release.channel is None:
         inner = (table.inner & release.shown).ravel()
         return ObservedChannel(table.values.ravel()[inner], published[inner]), everywhere
-    if release.low is None or release.high is None:
+    if release.least is None or release.most is None:
         return release.channel, everywhere
-    low, high = release.low.ravel()[cells], release.high.ravel()[cells]
+    low, high = release.least.ravel()[cells], release.most.ravel()[cells]
     least, most = release.channel.support(published[cells])
     # A method may leave wider bounds than its channel, as where a total was added up instead. Where it
     # leaves no bound at all, its channel is what there is to go by.

@@ -102,6 +102,6 @@ class CloseEstimates(RiskSpec):
         width = high - low
         narrow = np.where(width > 0, 2 * reach / np.where(width > 0, width, 1.0), 1.0)
         shown = release.shown.ravel()[cells]
-        guess = release.published.ravel()[cells].astype(np.float64)
+        guess = release.numbers.ravel()[cells].astype(np.float64)
         close = shown & (np.abs(guess - true) <= reach)
         return np.where(close, 1.0, np.minimum(narrow, 1.0))

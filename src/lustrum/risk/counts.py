@@ -85,7 +85,7 @@ def cells_of(source: CountsLike | Release, what: str = "table") -> Cells:
                 f"The {what} has suppressed cells, whose values this risk measure needs."
             )
         grid = _inner(source.axes)
-        return _cells(source.published[grid], None, [a.name for a in source.axes], what)
+        return _cells(source.numbers[grid], None, [a.name for a in source.axes], what)
     counts = as_counts(source, what)
     return _cells(counts, None, [f"v{i + 1}" for i in range(counts.ndim)], what)
 

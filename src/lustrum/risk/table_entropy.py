@@ -144,7 +144,7 @@ class EntropyRisk(RiskSpec):
             raise InputError(
                 "The release has suppressed cells; the entropy risk is for methods that show all."
             )
-        true, published = table.values[cells], release.published[cells]
+        true, published = table.values[cells], release.numbers[cells]
         channel = release.channel or ObservedChannel(true, published)
         return self.terms_of_published(true, published, channel)
 

@@ -171,7 +171,7 @@ class HypercubeTables:
         def joined(arrays: Sequence[Ints]) -> Ints:
             return arrays[0] if len(arrays) == 1 else np.concatenate(list(arrays), axis=axis)
 
-        shown = joined([m.published for m in releases])
+        shown = joined([m.numbers for m in releases])
         return {
             name: self._release(view, method, shown, releases[0])
             for name, view in self.views.items()
@@ -193,10 +193,10 @@ class HypercubeTables:
 
     def _added_up(self, view: HypercubeView, method: MapMethod, whole: Release) -> Release:
         """A table of a protected population: all that is known of it is added up too."""
-        assert whole.low is not None
-        assert whole.high is not None
-        low, high = (self._summed(view, a) for a in (whole.low, whole.high))
-        shown = self._summed(view, whole.published)
+        assert whole.least is not None
+        assert whole.most is not None
+        low, high = (self._summed(view, a) for a in (whole.least, whole.most))
+        shown = self._summed(view, whole.numbers)
         return released(self._table(view), method, shown, low=low, high=high)
 
     def _parts(self, within: str) -> list[Table]:

@@ -181,7 +181,7 @@ def risk_table_chart(
                 "row": " | ".join(names[:-1]) or "all",
                 "column": names[-1],
                 "certainty": certainty.get(flat),
-                "published": str(int(release.published[position])) if shown else "suppressed",
+                "published": str(int(release.numbers[position])) if shown else "suppressed",
                 "place": flat,
             }
         )
@@ -218,7 +218,7 @@ def distribution_chart(
     alt = _altair()
     rows = []
     before = table.values[table.inner]
-    after = release.published[table.inner & release.shown]
+    after = release.numbers[table.inner & release.shown]
     for word, values in (("before", before), ("after", after)):
         counted = np.bincount(np.clip(values, 0, most), minlength=most + 1)
         rows += [

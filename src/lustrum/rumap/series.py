@@ -231,7 +231,7 @@ def _answered(
     utilities: list[float] = []
     rests: list[Sparse] = []
     for k in range(1, len(questions) + 1):
-        utilities.append(hellinger_utility(tables[k - 1].values, releases[k - 1].published))
+        utilities.append(hellinger_utility(tables[k - 1].values, releases[k - 1].numbers))
         part = _up_to(known, spans[k - 1].stop, int(spans[-1].stop))
         if approach.how == "keyed":
             rests.append(same_people(base.axes, releases[:k]))
@@ -313,15 +313,15 @@ def _added_up(base: Table, whole: Release, question: Question, table: Table) -> 
 
     low = np.zeros(table.shape, dtype=np.int64)
     high = np.full(table.shape, UNBOUNDED, dtype=np.int64)
-    if whole.low is not None and whole.high is not None and not (whole.high >= UNBOUNDED).any():
-        low, high = counted(whole.low), counted(whole.high)
+    if whole.least is not None and whole.most is not None and not (whole.most >= UNBOUNDED).any():
+        low, high = counted(whole.least), counted(whole.most)
     return replace(
         whole,
         axes=table.axes,
-        published=counted(np.maximum(whole.published, 0)),
+        numbers=counted(np.maximum(whole.numbers, 0)),
         status=np.full(table.shape, whole.status.flat[0]),
-        low=low,
-        high=high,
+        least=low,
+        most=high,
     )
 
 
@@ -356,7 +356,7 @@ def _budgeted(
         releases = [protected(share, table, rng) for table in tables[:k]]
         utility = np.mean(
             [
-                hellinger_utility(t.values, np.maximum(r.published, 0))
+                hellinger_utility(t.values, np.maximum(r.numbers, 0))
                 for t, r in zip(tables[:k], releases, strict=True)
             ]
         )

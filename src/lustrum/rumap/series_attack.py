@@ -30,7 +30,7 @@ def base_certainty(
     channels = [(release, _channel_of(base, release)) for release in looks if release.shown.all()]
     for index, cell in enumerate(judged.tolist()):
         least, most = low[cell], high[cell]
-        values = [int(release.published.flat[cell]) for release, _ in channels]
+        values = [int(release.numbers.flat[cell]) for release, _ in channels]
         if not np.isfinite(most):
             if not values:
                 continue
@@ -51,7 +51,7 @@ def base_certainty(
 
 
 def _channel_of(base: Table, release: Release) -> Channel:
-    return release.channel or ObservedChannel(base.values, release.published)
+    return release.channel or ObservedChannel(base.values, release.numbers)
 
 
 def same_people(base: Sequence[TableAxis], releases: Sequence[Release]) -> Sparse:
@@ -64,7 +64,7 @@ def same_people(base: Sequence[TableAxis], releases: Sequence[Release]) -> Spars
     membership = _membership(last.axes, base)
     rows = []
     for other in releases[:-1]:
-        if last.published.size * other.published.size > _PAIRS:
+        if last.numbers.size * other.numbers.size > _PAIRS:
             continue
         theirs = _membership(other.axes, base)
         for part, whole, in_part, in_whole in (
@@ -72,7 +72,7 @@ def same_people(base: Sequence[TableAxis], releases: Sequence[Release]) -> Spars
             (other, last, theirs, membership),
         ):
             inside = _nested(part.axes, whole.axes)
-            differ = part.published.ravel()[:, None] != whole.published.ravel()[None, :]
+            differ = part.numbers.ravel()[:, None] != whole.numbers.ravel()[None, :]
             smaller, larger = np.nonzero(inside & differ)
             rows.append(in_whole[larger] - in_part[smaller])
     cells = int(np.prod([len(axis) for axis in base]))

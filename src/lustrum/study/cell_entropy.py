@@ -77,7 +77,7 @@ def _suppression() -> Panel:
     hidden = values < 0
     release = Release(
         axes=(_axis("activity", ACTIVITY), _axis("size", SIZE)),
-        published=values,
+        numbers=values,
         status=np.where(hidden, CellStatus.SMALL_COUNT.value, CellStatus.FREE.value),
         method={"method": "suppression"},
     )

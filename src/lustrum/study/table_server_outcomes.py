@@ -80,7 +80,7 @@ class ServerMethods:
         regions = [Table.from_counts(region) for region in self.cube]
 
         def by_region(method: SemiControlledRounding | StochasticPerturbation) -> Ints:
-            return np.stack([method.apply(region, rng).published for region in regions])
+            return np.stack([method.apply(region, rng).numbers for region in regions])
 
         return {
             "RS": regions_swapped(self.cube, _SWAPPED / 2, rng),
@@ -91,7 +91,7 @@ class ServerMethods:
 
     def tables(self, tables: Sequence[Ints], rng: np.random.Generator) -> tuple[Ints, ...]:
         """Tables of the hypercube as it is, each rounded by itself."""
-        return tuple(_ROUNDING.apply(Table.from_counts(t), rng).published for t in tables)
+        return tuple(_ROUNDING.apply(Table.from_counts(t), rng).numbers for t in tables)
 
     def channels(self) -> dict[str, Channel]:
         """What is assumed of each method when risk is measured."""

@@ -95,7 +95,7 @@ class Impute(DeclaredSpec):
     def fill(self, release: Release, structural: Mask | None = None) -> Floats:
         """The inner block of the release in its stored units, with every suppressed cell filled."""
         grid = inner_grid(release.axes)
-        block = release.published[grid].astype(np.float64)
+        block = release.numbers[grid].astype(np.float64)
         hidden = ~release.shown[grid]
         if not hidden.any():
             return block
@@ -105,11 +105,11 @@ class Impute(DeclaredSpec):
             )
         block[hidden] = 0.0
         if self.rule == "midpoint":
-            if release.low is None or release.high is None:
+            if release.least is None or release.most is None:
                 raise InputError(
                     "The release states no bounds, of which the midpoint of a suppressed cell is taken."
                 )
-            low, high = release.low[grid], release.high[grid]
+            low, high = release.least[grid], release.most[grid]
             middle = low + (high.astype(np.float64) - low) / 2
             block[hidden] = middle[hidden]
         if self.rule == "proportional":
@@ -167,5 +167,5 @@ def _margins(release: Release) -> list[tuple[tuple[int, ...], Floats]]:
             grid = margin_grid(axes, summed)
             if grid is not None:
                 shown = release.shown[grid]
-                margins.append((summed, np.where(shown, release.published[grid], np.nan)))
+                margins.append((summed, np.where(shown, release.numbers[grid], np.nan)))
     return margins

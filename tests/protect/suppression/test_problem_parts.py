@@ -110,8 +110,8 @@ def test_the_method_shows_statuses_and_no_suppressed_value() -> None:
     assert dict(release.method) == {"method": "suppression"}
     assert not np.isin(release.published[hidden], [*values.ravel(), 0]).any()
     assert np.array_equal(release.published[~hidden], table.values[~hidden])
-    assert (release.low[hidden] == 0).all()
-    assert np.unique(release.high[hidden]).size == 1
+    assert (release.least[hidden] == 0).all()
+    assert np.unique(release.most[hidden]).size == 1
 
 
 def test_costs() -> None:

@@ -323,11 +323,11 @@ def test_releases_show_true_values_or_nothing_and_letters_say_why() -> None:
         true = system.values[span]
         flat = release.published.ravel()
         assert flat[~hidden].tolist() == true[~hidden].tolist()
-        assert set(flat[hidden].tolist()) <= {-UNBOUNDED}
-        assert release.low.ravel()[hidden].tolist() == [1] * int(hidden.sum())
-        assert set(release.high.ravel()[hidden].tolist()) <= {UNBOUNDED}
-        assert release.low.ravel()[~hidden].tolist() == true[~hidden].tolist()
-        assert release.high.ravel()[~hidden].tolist() == true[~hidden].tolist()
+        assert np.isnan(flat[hidden]).all()
+        assert release.least.ravel()[hidden].tolist() == [1] * int(hidden.sum())
+        assert set(release.most.ravel()[hidden].tolist()) <= {UNBOUNDED}
+        assert release.least.ravel()[~hidden].tolist() == true[~hidden].tolist()
+        assert release.most.ravel()[~hidden].tolist() == true[~hidden].tolist()
         assert dict(release.method) == WORDS
         assert (release.decimals, release.unit) == (part.true.decimals, part.true.unit)
         assert len(release.notes) == (2 if hidden.any() else 0)
@@ -368,11 +368,11 @@ def test_intervals_of_a_measure_are_in_its_own_units() -> None:
         assert hidden.any()
         true = part.true.values
         # A whole unit of tips is ten of the system: ends are rounded inwards, and hold the true value.
-        assert (release.low <= true).all()
-        assert (true <= release.high).all()
+        assert (release.least <= true).all()
+        assert (true <= release.most).all()
         total = true[-1, -1]
-        assert (release.high[hidden] <= total).all()
-        assert release.low[hidden].min() >= 0
+        assert (release.most[hidden] <= total).all()
+        assert release.least[hidden].min() >= 0
     negative = [dict(row, tips=-row["tips"] if row["job"] == "c" else row["tips"]) for row in rows]
     system, _, made = protected(
         table("one", BY_BOTH, "tips"),
@@ -382,8 +382,8 @@ def test_intervals_of_a_measure_are_in_its_own_units() -> None:
     )
     (release,) = made.releases
     hidden = ~release.shown
-    assert set(release.low[hidden].tolist()) == {-UNBOUNDED}
-    assert set(release.high[hidden].tolist()) == {UNBOUNDED}
+    assert set(release.least[hidden].tolist()) == {-UNBOUNDED}
+    assert set(release.most[hidden].tolist()) == {UNBOUNDED}
 
 
 def test_a_change_is_reported_among_the_cells_that_are_shown() -> None:
@@ -522,9 +522,9 @@ def test_adjusted_tables_move_sensitive_cells_and_nothing_that_is_kept() -> None
         assert release.published[-1, -1] == part.true.values[-1, -1]
         assert set(release.status.ravel().tolist()) == {"F"}
         assert (release.decimals, release.unit) == (1, "EUR")
-        kept = release.low == release.high
+        kept = release.least == release.most
         assert np.argwhere(kept).tolist() == [[release.shape[0] - 1, release.shape[1] - 1]]
-        assert release.low[0, 0] == -UNBOUNDED
+        assert release.least[0, 0] == -UNBOUNDED
         assert any("The grand total is as counted" in str(note) for note in release.notes)
     assert audit_moves(system, found, made.releases).safe
 

@@ -385,13 +385,13 @@ def test_partial_suppression_states_what_all_tables_together_leave(workplace: Wo
     )
     places = np.argwhere(~release.shown)
     assert places.size
-    assert release.low is not None
-    assert release.high is not None
+    assert release.least is not None
+    assert release.most is not None
     for place in map(tuple, places):
         codes = {a.name: a.codes[i] for a, i in zip(release.axes, place, strict=True)}
         low, high = ask("turnover", cell(codes))
-        assert abs(release.low[place] - low) <= 1
-        assert abs(release.high[place] - high) <= 1
+        assert abs(release.least[place] - low) <= 1
+        assert abs(release.most[place] - high) <= 1
 
 
 def test_the_cube_of_the_attack_is_that_of_the_tables() -> None:

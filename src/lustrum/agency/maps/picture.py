@@ -220,7 +220,7 @@ def detail_of(ru_map: RUMap, label: str, table: str) -> PointDetail:
         rows=tuple(rows[:_ROWS]),
         left_out=max(0, len(rows) - _ROWS),
         notes=release.notes,
-        changed=int((release.shown & (release.published != true.values))[inner].sum()),
+        changed=int((release.shown & (release.numbers != true.values))[inner].sum()),
         hidden=int((~release.shown)[inner].sum()),
         cells=int(inner.sum()),
     )
@@ -267,7 +267,7 @@ def _rows(table: Table, release: Release) -> list[dict[str, object]]:
             "published": _shown(release, position),
             "total": not bool(table.inner[position]),
             "changed": not release.shown[position]
-            or release.published[position] != table.values[position],
+            or release.numbers[position] != table.values[position],
         }
         for position in np.ndindex(*table.shape)
     ]
@@ -282,7 +282,7 @@ def _name(table: Table, position: tuple[Any, ...]) -> str:
 def _shown(release: Release, position: tuple[Any, ...]) -> str:
     if not release.shown[position]:
         return "hidden"
-    return _scaled(int(release.published[position]), release.decimals)
+    return _scaled(int(release.numbers[position]), release.decimals)
 
 
 def _scaled(value: int, decimals: int) -> str:

@@ -87,7 +87,7 @@ def _of_many(release: Release, many: Any, utility: Any) -> list[tuple[float, flo
     # Cells that cannot exist are left out first: a question may or may not spell them out.
     if release.structural is not None:
         inner = inner & ~release.structural
-    shown = release.published[inner]
+    shown = release.numbers[inner]
     possible = _possible_values(shown, *_range(release, inner, shown), release.channel)
     # Where nobody is left in a table there is nothing to measure.
     possible = possible[possible.any(axis=1)]
@@ -104,7 +104,7 @@ def possible_tables(release: Release) -> Iterator[Table]:
     open_cells = np.ones(release.shape, dtype=np.bool_)
     if release.structural is not None:
         open_cells &= ~release.structural
-    shown = release.published[open_cells]
+    shown = release.numbers[open_cells]
     for values in _possible_values(shown, *_range(release, open_cells, shown), release.channel):
         whole = np.zeros(release.shape, dtype=np.int64)
         whole[open_cells] = values
@@ -161,8 +161,8 @@ def _lines(kinds: Ints, channel: Channel | None) -> tuple[Floats, Ints, Ints, In
 
 def _range(release: Release, cells: Mask, shown: Ints) -> tuple[Ints, Ints]:
     """What the release leaves open for each of these cells, which can exist, as far as it is followed."""
-    if release.low is not None and release.high is not None:
-        low, high = release.low[cells], release.high[cells]
+    if release.least is not None and release.most is not None:
+        low, high = release.least[cells], release.most[cells]
     elif release.channel is not None:
         low, high = release.channel.support(shown)
     else:
@@ -198,7 +198,7 @@ def _canonical(release: Release) -> Release:
 
     def rank(index: int) -> tuple[Any, ...]:
         rest = tuple(other for other in range(len(part.axes)) if other != index)
-        return part.shape[index], part.published.sum(axis=rest).tolist(), part.axes[index].name
+        return part.shape[index], part.numbers.sum(axis=rest).tolist(), part.axes[index].name
 
     turn = sorted(range(len(part.axes)), key=rank)
 
@@ -208,10 +208,10 @@ def _canonical(release: Release) -> Release:
     return replace(
         part,
         axes=tuple(part.axes[a] for a in turn),
-        published=turned(part.published),
+        numbers=turned(part.numbers),
         status=turned(part.status),
-        low=turned(part.low),
-        high=turned(part.high),
+        least=turned(part.least),
+        most=turned(part.most),
         structural=turned(part.structural),
     )
 

@@ -34,11 +34,11 @@ def sum_figures(
     measure: Measure, sums: Release, counts: Release, noise: SumNoise, variables: int
 ) -> SumFigures:
     """The figures of one measure in a table; ``counts`` says how many contributors each cell can have."""
-    cells = sums.inner & sums.known & (sums.published > 0)
-    published = sums.published[cells].astype(np.int64)
+    cells = sums.inner & sums.known & (sums.numbers > 0)
+    published = sums.numbers[cells].astype(np.int64)
     attackers: tuple[AttackerFigures, ...] = ()
-    if published.size and sums.low is not None and sums.high is not None:
-        low, high = sums.low[cells], sums.high[cells]
+    if published.size and sums.least is not None and sums.most is not None:
+        low, high = sums.least[cells], sums.most[cells]
         most = _most(counts, cells)
         attackers = (
             *_outsider(measure, published, low, high, most),
@@ -57,10 +57,10 @@ def sum_figures(
 
 def _most(counts: Release, cells: Mask) -> Ints:
     """The most contributors that each cell can have."""
-    if counts.high is not None:
-        return counts.high[cells]
+    if counts.most is not None:
+        return counts.most[cells]
     if counts.channel is not None:
-        return counts.channel.support(counts.published[cells])[1]
+        return counts.channel.support(counts.numbers[cells])[1]
     return np.full(int(cells.sum()), UNBOUNDED, dtype=np.int64)
 
 

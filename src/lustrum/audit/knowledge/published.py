@@ -131,16 +131,16 @@ class PublishedTable:
         """
         check_letters(release)
         shown = release.shown
-        published = np.where(shown, release.published, 0)
+        published = np.where(shown, release.numbers, 0)
         if low is None:
             ends = published if release.channel is None else np.zeros(0)
-            if release.low is not None:
-                ends = release.low[~shown]
+            if release.least is not None:
+                ends = release.least[~shown]
             low = 0 if bool((ends >= 0).all()) else -UNBOUNDED
         seen = cls.hidden(release.axes, low=low, decimals=release.decimals)
         least, most = seen.low, seen.high
-        if release.low is not None and release.high is not None:
-            lows, highs = release.low, release.high
+        if release.least is not None and release.most is not None:
+            lows, highs = release.least, release.most
             least, most = np.maximum(least, lows), np.minimum(most, highs)
         elif release.channel is not None:
             lows, highs = release.channel.support(published.ravel())

@@ -112,7 +112,7 @@ def _grid(decision: Decision, release: Release, dataset: Dataset, console: Conso
             "" if before[: i + 1] == position[: i + 1] and i < len(down) - 1 else label
             for i, label in enumerate(_labels(down, position))
         ]
-        values = release.published[position]
+        values = release.numbers[position]
         cells = [
             _text(release, value, position, column) for column, value in enumerate(values.tolist())
         ]

@@ -52,7 +52,7 @@ def ratio(above: Release, below: Release) -> Ratios:
 
 def mean(total: Release, count: Release) -> Ratios:
     """Published sums divided by published counts."""
-    if count.decimals or (count.published < 0).any():
+    if count.decimals or (count.numbers < 0).any():
         raise InputError("A mean is a sum divided by a count; the second table holds no counts.")
     return ratio(total, count)
 
@@ -69,7 +69,7 @@ def percentages(release: Release, along: str) -> Ratios:
         raise InputError(f"The table has no axis {along!r}; there are: {', '.join(names)}.")
     position = names.index(along)
     axis = release.axes[position]
-    if release.published.size and (release.published < 0).any():
+    if release.numbers.size and (release.numbers < 0).any():
         raise InputError("Percentages of a line need numbers of 0 or more.")
     everything = frozenset().union(*(c.member_set for c in axis.categories))
     parts = np.flatnonzero(axis.inner)
@@ -130,10 +130,10 @@ def _within(parts: npt.NDArray[np.intp], low: Floats, high: Floats) -> tuple[Flo
 def _numbers(release: Release) -> tuple[Floats, Floats, Floats]:
     """Published values and their bounds in plain units; an unknown bound is NaN."""
     unit = float(10**release.decimals)
-    value = release.published / unit
+    value = release.numbers / unit
     nothing = np.full(value.shape, np.nan)
-    low = nothing if release.low is None else release.low / unit
-    high = nothing if release.high is None else release.high / unit
+    low = nothing if release.least is None else release.least / unit
+    high = nothing if release.most is None else release.most / unit
     return value, low, high
 
 

@@ -416,11 +416,11 @@ def with_intervals(release: Release, *, workers: int | None = None) -> Release:
         return release
     known = from_release(release)
     cell_bounds = bounds(known, hidden.tolist(), workers=workers)
-    low = np.full(release.published.size, -UNBOUNDED, dtype=np.int64)
-    high = np.full(release.published.size, UNBOUNDED, dtype=np.int64)
+    low = np.full(release.numbers.size, -UNBOUNDED, dtype=np.int64)
+    high = np.full(release.numbers.size, UNBOUNDED, dtype=np.int64)
     shown = release.shown.ravel()
-    low[shown] = high[shown] = release.published.ravel()[shown]
+    low[shown] = high[shown] = release.numbers.ravel()[shown]
     least, most = cell_bounds.low, cell_bounds.high
     low[hidden] = np.where(np.isfinite(least), np.ceil(least - 1e-6), -UNBOUNDED).astype(np.int64)
     high[hidden] = np.where(np.isfinite(most), np.floor(most + 1e-6), UNBOUNDED).astype(np.int64)
-    return replace(release, low=low.reshape(release.shape), high=high.reshape(release.shape))
+    return replace(release, least=low.reshape(release.shape), most=high.reshape(release.shape))

@@ -110,8 +110,7 @@ class Suppression(MethodSpec):
         release = released(
             table,
             self,
-            # Nothing of a suppressed value may be in the release, and it is never 0.
-            np.where(hidden, -UNBOUNDED, table.values),
+            np.where(hidden, 0, table.values),
             low=np.where(hidden, low, table.values),
             high=np.where(hidden, high, table.values),
             status=status,

@@ -272,7 +272,7 @@ class BundleNumbers:
         said = self.bundle.report.method
         return Release(
             axes=table.axes,
-            published=table.values,
+            numbers=table.values,
             status=np.full(table.shape, CellStatus.FREE.value),
             method={key: said[key] for key in _SAID if key in said},
             unit=table.unit,
@@ -417,8 +417,8 @@ class BundleNumbers:
         return replace(
             self._plain(table),
             channel=self._channel_of(kind),
-            low=low,
-            high=high,
+            least=low,
+            most=high,
             margin=margin,
             margins=margins,
             notes=(*self._how_made(), *self._margin_notes(kind, margin, measured), *known),

@@ -50,7 +50,7 @@ def _plain(
 ) -> Release:
     return Release(
         axes=table.axes,
-        published=table.values,
+        numbers=table.values,
         status=np.full(table.shape, CellStatus.FREE.value),
         method={key: method[key] for key in said if key in method},
         decimals=measure.decimals,
@@ -83,8 +83,8 @@ def clipped_release(
     )
     return replace(
         _plain(table, measure, public.method, ("method", "rho")),
-        low=np.full(table.shape, -UNBOUNDED, dtype=np.int64),
-        high=np.full(table.shape, UNBOUNDED, dtype=np.int64),
+        least=np.full(table.shape, -UNBOUNDED, dtype=np.int64),
+        most=np.full(table.shape, UNBOUNDED, dtype=np.int64),
         margins=np.where(table.structural, -1, margins)
         if table.structural is not None
         else margins,
@@ -163,8 +163,8 @@ class SumTables:
         release = self.plain(table)
         return replace(
             release,
-            low=low,
-            high=high,
+            least=low,
+            most=high,
             notes=(
                 *tied,
                 say(
@@ -185,7 +185,7 @@ class SumTables:
 
     def _typical(self, release: Release, variables: int) -> float:
         """The mean of the expected errors of the cells shown, as the figures by size state them."""
-        shown = release.published[release.inner & (release.published > 0)]
+        shown = release.numbers[release.inner & (release.numbers > 0)]
         if not shown.size:
             return self.public.error(self.measure.name, variables)
         noise = FactorNoise(self.public, self.measure.name)

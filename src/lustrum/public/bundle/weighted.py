@@ -56,7 +56,7 @@ class WeightedNumbers:
             grades = np.where(table.structural, "reliable", grades)
         return Release(
             axes=table.axes,
-            published=table.values,
+            numbers=table.values,
             status=np.full(shape, CellStatus.FREE.value),
             method={"method": "protected-survey"},
             decimals=table.decimals,

@@ -52,7 +52,7 @@ def release_words(release: Release) -> dict[str, Any]:
             for axis in release.axes
         ],
         "value": [
-            int(v) if s else None for v, s in zip(release.published.ravel(), shown, strict=True)
+            int(v) if s else None for v, s in zip(release.numbers.ravel(), shown, strict=True)
         ],
         "status": release.status.ravel().tolist(),
         "method": dict(release.method),
@@ -60,18 +60,18 @@ def release_words(release: Release) -> dict[str, Any]:
         "unit": release.unit,
         "notes": [str(note) for note in release.notes],
     }
-    if stated.any() and release.low is not None and release.high is not None:
+    if stated.any() and release.least is not None and release.most is not None:
         mapping["interval"] = [
             [int(low), int(high)] if known else None
             for low, high, known in zip(
-                release.low.ravel(), release.high.ravel(), stated, strict=True
+                release.least.ravel(), release.most.ravel(), stated, strict=True
             )
         ]
-    elif shown.all() and release.low is not None and release.high is not None:
+    elif shown.all() and release.least is not None and release.most is not None:
         # What rounding or adjustment leaves open of each number.
         mapping["range"] = [
             [_end(int(low)), _end(int(high))]
-            for low, high in zip(release.low.ravel(), release.high.ravel(), strict=True)
+            for low, high in zip(release.least.ravel(), release.most.ravel(), strict=True)
         ]
     return mapping
 
@@ -87,7 +87,7 @@ def release_from_words(mapping: Mapping[str, Any]) -> Release:
         for axis in mapping["axes"]
     )
     shape = tuple(len(axis) for axis in axes)
-    values = [-UNBOUNDED if v is None else int(v) for v in mapping["value"]]
+    values = [0 if v is None else int(v) for v in mapping["value"]]
     status = np.array(mapping["status"], dtype="<U1").reshape(shape)
     published = np.array(values, dtype=np.int64).reshape(shape)
     hidden = np.array([v is None for v in mapping["value"]], dtype=np.bool_).reshape(shape)
@@ -99,11 +99,11 @@ def release_from_words(mapping: Mapping[str, Any]) -> Release:
         low, high = _ends(ends, 0, low, shape), _ends(ends, 1, high, shape)
     return Release(
         axes=axes,
-        published=published,
+        numbers=published,
         status=status,
         method=dict(mapping["method"]),
-        low=low,
-        high=high,
+        least=low,
+        most=high,
         decimals=int(mapping["decimals"]),
         unit=str(mapping["unit"]),
         notes=tuple(str(note) for note in mapping["notes"]),

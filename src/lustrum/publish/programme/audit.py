@@ -85,10 +85,10 @@ def audit_moves(
     for part, span, release in zip(system.parts, system.spans, releases, strict=True):
         if release is None:
             continue
-        published[span] = release.published.ravel() * system.scale(part)
+        published[span] = release.numbers.ravel() * system.scale(part)
         shown[span] = True
         relations = Structure.of_tables([release.axes]).relations.matrix
-        if bool((relations @ release.published.ravel()).any()):
+        if bool((relations @ release.numbers.ravel()).any()):
             raise InternalError("An adjusted table does not add up.")
     cells = np.flatnonzero(judged.sensitive & shown)
     moved = published[cells] - system.values[cells]

@@ -93,7 +93,7 @@ def public_files(
                 "set": one.table_set.name,
                 "label": label,
                 "unit": release.unit,
-                "cells": int(release.published.size),
+                "cells": int(release.numbers.size),
                 "suppressed": int((~release.shown).sum()),
                 "files": places,
             }

@@ -145,11 +145,11 @@ def _adjusted(
         releases.append(
             Release(
                 axes=part.true.axes,
-                published=values // own_scale,
+                numbers=values // own_scale,
                 status=np.full(part.true.shape, CellStatus.FREE.value),
                 method=dict(description),
-                low=low,
-                high=high,
+                least=low,
+                most=high,
                 decimals=part.true.decimals,
                 unit=part.true.unit,
                 structural=part.true.structural,

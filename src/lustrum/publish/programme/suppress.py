@@ -254,12 +254,11 @@ def _release(
     values = part.true.values
     return Release(
         axes=part.true.axes,
-        # Nothing of a suppressed value may be in the release, and it is never 0.
-        published=np.where(hidden, -UNBOUNDED, values),
+        numbers=np.where(hidden, 0, values),
         status=status,
         method=dict(description),
-        low=np.where(hidden, floor, values),
-        high=np.where(hidden, UNBOUNDED, values),
+        least=np.where(hidden, floor, values),
+        most=np.where(hidden, UNBOUNDED, values),
         decimals=part.true.decimals,
         unit=part.true.unit,
         structural=part.true.structural,
@@ -288,16 +287,16 @@ def _with_intervals(
         intervals = bounds(
             seen.known, (cells + span.start).tolist(), integer=system.counts, workers=workers
         )
-        assert release.low is not None
-        assert release.high is not None
-        low, high = release.low.ravel().copy(), release.high.ravel().copy()
+        assert release.least is not None
+        assert release.most is not None
+        low, high = release.least.ravel().copy(), release.most.ravel().copy()
         open_low, open_high = ~np.isfinite(intervals.low), ~np.isfinite(intervals.high)
         least = np.ceil(np.where(open_low, 0, intervals.low) / scale - 1e-6).astype(np.int64)
         most = np.floor(np.where(open_high, 0, intervals.high) / scale + 1e-6).astype(np.int64)
         low[cells] = np.where(open_low, -UNBOUNDED, least)
         high[cells] = np.where(open_high, UNBOUNDED, most)
         out.append(
-            replace(release, low=low.reshape(release.shape), high=high.reshape(release.shape))
+            replace(release, least=low.reshape(release.shape), most=high.reshape(release.shape))
         )
     return out
 

@@ -48,27 +48,27 @@ class ProtectedInput:
         release: Release = spec.apply(table)
         if not self.before:
             return release
-        channel, low, high = release.channel, release.low, release.high
+        channel, low, high = release.channel, release.least, release.most
         if low is None or high is None:
-            low = high = release.published
+            low = high = release.numbers
             if channel is not None:
-                low, high = channel.support(release.published)
+                low, high = channel.support(release.numbers)
         notes: tuple[str, ...] = ()
         for step in reversed(self.before):
             step_release = _published(step, table)
             channel = _composed(step_release.channel, channel)
-            assert step_release.low is not None
-            assert step_release.high is not None
+            assert step_release.least is not None
+            assert step_release.most is not None
             # What a step leaves exact keeps the bounds of the later ones; of the rest nothing is known.
-            exact = (step_release.low == table.values) & (step_release.high == table.values)
+            exact = (step_release.least == table.values) & (step_release.most == table.values)
             low, high = np.where(exact, low, 0), np.where(exact, high, UNBOUNDED)
             notes = (*step_release.notes, *notes)
         earlier_steps = {"before": [step.spec.to_mapping() for step in self.before]}
         return replace(
             release,
             channel=channel,
-            low=low,
-            high=high,
+            least=low,
+            most=high,
             method={**release.method, **earlier_steps},
             notes=(*notes, *release.notes),
         )
@@ -101,21 +101,21 @@ def _hypercube(engine: KernelEngine, step: Before, rng: np.random.Generator) -> 
     every = TableQuery(dataset.name, tuple(Axis(v.name) for v in dataset.variables))
     table = engine.tabulate(every)
     release: Release = step.spec.apply(table, None if table.keys is not None else rng)
-    if not release.shown.all() or int(release.published.min(initial=0)) < 0:
+    if not release.shown.all() or int(release.numbers.min(initial=0)) < 0:
         raise InputError(f"The method {step.method!r} does not leave counts to make tables from.")
-    return HypercubeEngine(cells_of(table, release.published), dataset)
+    return HypercubeEngine(cells_of(table, release.numbers), dataset)
 
 
 def _published(step: Before, table: Table) -> Release:
     spec = step.spec
     if step.on_records:
         release: Release = spec.publish(table)
-        if release.low is not None and release.high is not None:
+        if release.least is not None and release.most is not None:
             return release
         return replace(
             release,
-            low=np.zeros(table.shape, dtype=np.int64),
-            high=np.full(table.shape, UNBOUNDED, dtype=np.int64),
+            least=np.zeros(table.shape, dtype=np.int64),
+            most=np.full(table.shape, UNBOUNDED, dtype=np.int64),
         )
     return released(
         table,

@@ -79,7 +79,7 @@ def _summed(query: TableQuery, source: ProtectedInput, policy: Policy) -> Releas
         release = source.protect(source.engine.tabulate(query, ranks=ranks), policy.sums)
     except InputError:
         raise CannotProtectError("The method cannot protect such sums.") from None
-    return _public(release)
+    return replace(release, provenance={})
 
 
 def _protected(cube: Cube, view: View, source: ProtectedInput, method: PolicyMethod) -> Release:
@@ -89,12 +89,7 @@ def _protected(cube: Cube, view: View, source: ProtectedInput, method: PolicyMet
     parts_added = any(
         len(positions) < size for positions, size in zip(asked, completed.shape, strict=True)
     )
-    return _public(release.take(asked) if parts_added else release)
-
-
-def _public(release: Release) -> Release:
-    # A number that is not shown does not leave this room either.
-    return replace(release, published=np.where(release.shown, release.published, 0), provenance={})
+    return replace(release.take(asked) if parts_added else release, provenance={})
 
 
 # Mean weights of classes for keyed methods, from the records and the secret; the result is public.
@@ -119,7 +114,7 @@ def mean_weights(source: ProtectedInput, policy: Policy) -> MeanWeights:
         # The numbers of respondents are those that a table by the classes shows.
         query = TableQuery(dataset.name, tuple(Axis(name) for name in settings.classes))
         shown = source.protect(engine.tabulate(query), policy.protect)
-        numbers = np.where(shown.shown, np.maximum(shown.published, 0), 0).astype(np.int64)
+        numbers = np.maximum(shown.numbers, 0)
         weights = class_weights(
             [np.concatenate([chunk.codes[name] for chunk in chunks]) for name in settings.classes],
             numbers,
@@ -148,9 +143,9 @@ def weighted_release(
     layout = TableLayout.of_query(query, dataset)
     return replace(
         counted,
-        published=np.where(counted.shown, mean.weighted(layout, counted.published), 0),
-        low=None,
-        high=None,
+        numbers=mean.weighted(layout, counted.numbers),
+        least=None,
+        most=None,
         channel=None,
         decimals=mean.decimals,
         unit=dataset.units,
@@ -191,7 +186,7 @@ def true_figures(
     ]
     table = table.take(picks)
     measure = policy.risk.spec
-    errors = np.abs(release.published - table.values)[release.shown]
+    errors = np.abs(release.numbers - table.values)[release.shown]
     return TrueFigures(
         measure.before(table),
         measure.after(table, release),

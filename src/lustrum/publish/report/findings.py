@@ -385,7 +385,7 @@ def _table_beliefs(true: KernelEngine, numbers: BundleNumbers) -> Iterator[dict[
         _go_on(0.3)
         table = true.tabulate(query)
         possible = np.ones(table.shape, np.bool_) if table.structural is None else ~table.structural
-        shown = numbers.views(query).shown.published
+        shown = numbers.views(query).shown.numbers
         seen.setdefault(len(query.by), []).append((table.values[possible], shown[possible]))
     for variables, tables in sorted(seen.items()):
         values, shown = (np.concatenate([pair[i] for pair in tables]) for i in (0, 1))
@@ -440,9 +440,9 @@ def _comparison(
     def shown(query: TableQuery) -> tuple[Table, list[Ints]]:
         table = true.tabulate(query)
         return table, [
-            numbers.views(query).shown.published,
-            rounding.apply(table).published,
-            cell_key.apply(table).published,
+            numbers.views(query).shown.numbers,
+            rounding.apply(table).numbers,
+            cell_key.apply(table).numbers,
         ]
 
     kinds = {

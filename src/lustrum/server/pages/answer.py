@@ -274,10 +274,10 @@ def _reach(table: Arrangement) -> str:
     """How far true numbers can be from those shown, by the bounds that everybody may know."""
     release = table.release
     known = release.known
-    if release.low is None or release.high is None or not known.any():
+    if release.least is None or release.most is None or not known.any():
         return ""
-    low, high = release.low[known], release.high[known]
-    shown, scale = release.published[known], 10**release.decimals
+    low, high = release.least[known], release.most[known]
+    shown, scale = release.numbers[known], 10**release.decimals
     open_below, open_above = bool((low <= -UNBOUNDED).any()), bool((high >= UNBOUNDED).any())
     if open_below and open_above:
         return ""

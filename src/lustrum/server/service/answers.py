@@ -141,7 +141,7 @@ class ServedAnswer:
 
 def _bounds(release: Release) -> dict[str, list[float | None]] | None:
     """What anybody can know of each true value from its cell alone, in the order of the table's values."""
-    if release.low is None or release.high is None:
+    if release.least is None or release.most is None:
         return None
     scale = 10**release.decimals
 
@@ -152,7 +152,7 @@ def _bounds(release: Release) -> dict[str, list[float | None]] | None:
             for v, seen in shown
         ]
 
-    return {"low": plain(release.low), "high": plain(release.high)}
+    return {"low": plain(release.least), "high": plain(release.most)}
 
 
 def question(raw: object) -> TableQuery:

@@ -346,7 +346,7 @@ def _layers(bare: Arrangement) -> int:
 def _empty_rows(bare: Arrangement) -> Mask:
     """Which rows hold nothing but published zeros in all columns of all layers, totals excepted."""
     release, placing = bare.release, bare.placing
-    zero = release.shown & (release.published == 0)  # what does not exist is 0 here too
+    zero = release.shown & (release.numbers == 0)  # what does not exist is 0 here too
     others = tuple(i for i in range(len(release.axes)) if i not in placing.rows)
     empty = zero.all(axis=others, keepdims=True) & np.ones(release.shape, dtype=np.bool_)
     flags: Mask = bare.turned(empty)[:, :, 0] & ~bare.total_rows

@@ -284,7 +284,7 @@ def _boxes(table: Arrangement) -> Iterable[Box]:
     yield Box("empty", "hide", say("Hide empty rows"), view.empty == "hide")
     if any(not axis.inner.all() for axis in table.axes):
         yield Box("margins", "off", say("Hide totals"), view.margins == "off")
-    if table.release.low is not None and table.release.high is not None:
+    if table.release.least is not None and table.release.most is not None:
         yield Box("bounds", "on", say("Show bounds that hold with certainty"), view.bounds == "on")
 
 

@@ -61,14 +61,14 @@ def figures(release: Release, show: str, over: Collection[int], decimals: int = 
         return _index(release, *over)
     if show == "counts":
         return CellFigures(
-            release.published,
+            release.numbers,
             release.known,
             release.decimals,
             low,
             high,
             margins=_margins_of(release),
         )
-    values = np.where(release.known, release.published, np.nan)
+    values = np.where(release.known, release.numbers, np.nan)
     base = _summed(values, release.axes, over)
     scale = 10**decimals
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -117,8 +117,8 @@ def _margins_of(release: Release) -> Floats | None:
 
 def _differences(release: Release, position: int) -> CellFigures:
     """Each figure less the first one along an axis; it is off by both margins together at most."""
-    base = np.take(release.published, [0], axis=position)
-    units = release.published - base
+    base = np.take(release.numbers, [0], axis=position)
+    units = release.numbers - base
     known = release.known & np.take(release.known, [0], axis=position)
     blurred = None
     if release.errors is not None:
@@ -141,16 +141,16 @@ def _differences(release: Release, position: int) -> CellFigures:
 def _index(release: Release, position: int) -> CellFigures:
     """Each figure per hundred of the first one along an axis; the marks are those of the differences."""
     apart = _differences(release, position)
-    base = np.take(release.published, [0], axis=position)
+    base = np.take(release.numbers, [0], axis=position)
     known = apart.known & (base > 0)
     scale = 10**INDEX_DECIMALS
     with np.errstate(divide="ignore", invalid="ignore"):
-        shares = np.where(known, 100 * scale * (release.published / base), 0.0)
+        shares = np.where(known, 100 * scale * (release.numbers / base), 0.0)
     units = np.rint(shares).astype(np.int64)
     margins = _margins_of(release)
     if margins is not None:
         first = np.take(margins, [0], axis=position)
-        far = np.ceil(100 * scale * quotient_margin(release.published, base, margins, first) + 0.5)
+        far = np.ceil(100 * scale * quotient_margin(release.numbers, base, margins, first) + 0.5)
         margins = np.where(apart.margins == 0, 0.0, np.where(known & np.isfinite(far), far, np.nan))
     return CellFigures(units, known, INDEX_DECIMALS, blurred=apart.blurred, margins=margins)
 
@@ -190,10 +190,10 @@ def whole(axis: TableAxis) -> int | None:
 
 
 def _ends(release: Release) -> tuple[Floats | None, Floats | None]:
-    if release.low is None or release.high is None:
+    if release.least is None or release.most is None:
         return None, None
-    low = np.where(release.low <= -UNBOUNDED, -np.inf, release.low)
-    high = np.where(release.high >= UNBOUNDED, np.inf, release.high)
+    low = np.where(release.least <= -UNBOUNDED, -np.inf, release.least)
+    high = np.where(release.most >= UNBOUNDED, np.inf, release.most)
     return low, high
 
 

@@ -35,15 +35,15 @@ def as_shown(release: Release, view: TableView) -> Release:
     figures = table.figures
     return replace(
         release,
-        published=figures.units,
+        numbers=figures.units,
         undefined=release.shown & ~figures.known,
         decimals=figures.decimals,
         unit=PERCENT if table.view.percent else "" if table.view.relative else release.unit,
         label=SHARES[table.view.show],
         additive=False,
         channel=None,
-        low=None,
-        high=None,
+        least=None,
+        most=None,
         errors=None,
         grades=None,
         margin=None,
@@ -89,8 +89,8 @@ def sums(release: Release, counted: Mapping[str, frozenset[int]]) -> SumCheck:
         if not release.additive or sorted(held) != sorted(everybody):
             continue
         shown = np.take(release.shown, [*inner, total], axis=position).all(axis=position)
-        parts = np.take(release.published, inner, axis=position).sum(axis=position)
-        gaps = np.abs(np.take(release.published, total, axis=position) - parts)[shown]
+        parts = np.take(release.numbers, inner, axis=position).sum(axis=position)
+        gaps = np.abs(np.take(release.numbers, total, axis=position) - parts)[shown]
         compared += gaps.size
         differing += int(np.count_nonzero(gaps))
         largest = max(largest, int(gaps.max(initial=0)))

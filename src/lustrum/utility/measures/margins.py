@@ -67,7 +67,7 @@ def one_way_margins(table: Table, release: Release, impute: Impute) -> tuple[Flo
         grid = margin_grid(release.axes, others) if others else None
         if grid is not None:
             shown = release.shown[grid].ravel()
-            margin = np.where(shown, release.published[grid].ravel() * scale, margin)
+            margin = np.where(shown, release.numbers[grid].ravel() * scale, margin)
         published.append(margin)
     return np.concatenate(true), np.concatenate(published)
 
