@@ -11,8 +11,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
-from lustrum.model import Category, InputError, Table, TableAxis
+from lustrum.model import Category, InputError, Release, Table, TableAxis
+from lustrum.model.release import SeededRelease
+from lustrum.model.table import Contributions
 from lustrum.protect.cell_key import (
     PTable,
     key_words,
@@ -184,6 +187,70 @@ def test_a_table_loses_nothing(rows: list[tuple[str, ...]]) -> None:
     back = parse_tab(table.text, TABLE, "a.tab")
     assert back.rows == table.rows
     assert back.numbers("Var2") == [Decimal(row[2]) for row in rows]
+
+
+@given(
+    st.lists(CODES, min_size=1, max_size=3, unique=True),
+    st.sampled_from(["value", "n", "age:ten-year", "area"]),
+    st.integers(0, 3),
+    st.booleans(),
+    st.data(),
+)
+def test_a_table_of_ours_goes_out_with_all_its_numbers(
+    codes: list[str], name: str, decimals: int, released: bool, data: st.DataObject
+) -> None:
+    axes = (TableAxis.plain(name, codes), TableAxis.plain("value", ["a", "_T"]))
+    shape = (len(codes), 2)
+    hidden, primary = data.draw(arrays(np.bool_, shape)), data.draw(arrays(np.bool_, shape))
+    values = data.draw(arrays(np.int64, shape, elements=st.integers(-(2**61), 2**61)))
+    ranked = data.draw(arrays(np.int64, (*shape, 2), elements=st.integers(-1, 99)))
+    levels = data.draw(arrays(np.int64, shape, elements=st.integers(0, 2**60))).ravel().tolist()
+    table = Table(
+        axes, values, "magnitude", decimals, "", ranked[..., 0] + 1,
+        contributions=Contributions(ranked, ranked),
+    )  # fmt: skip
+    release = Release(axes, values, np.where(hidden, "N", "F"), {}, decimals=decimals)
+    told = ArgusTable.of_table(release if released else table, primary, levels, levels)
+    metadata = parse_metadata(told.metadata.text, "a.rda")
+    back = parse_tab(told.text, metadata, "a.tab")
+    assert (back.metadata, back.rows) == (told.metadata, told.rows)
+    assert metadata.variables[1].said("TOTCODE") == ("_T",)
+    first, second, *rest = zip(*back.rows, strict=True)
+    cells = [(code, other) for code in codes for other in ("a", "_T")]
+    assert list(zip(first, second, strict=True)) == cells
+    exact = [None if h and released else Decimal(v).scaleb(-decimals) for v, h in
+             zip(values.ravel().tolist(), hidden.ravel().tolist(), strict=True)]  # fmt: skip
+    assert [Decimal(text) if text else None for text in rest[0]] == exact
+    assert list(rest[-3]) == np.where(primary, "U", "S").ravel().tolist()
+    assert [Decimal(text) for text in rest[-1]] == [Decimal(n).scaleb(-decimals) for n in levels]
+    if not released:
+        assert [int(text) for text in rest[1]] == (ranked[..., 0] + 1).ravel().tolist()
+        top = [
+            Decimal(n).scaleb(-decimals) if n >= 0 else None
+            for n in ranked[..., 1].ravel().tolist()
+        ]
+        assert [Decimal(text) if text else None for text in rest[3]] == top
+    try:
+        apriori = Apriori.of_table(table, primary, levels, levels)
+    except InputError:
+        assert any(code.strip('" ') != code or not code or {*code} & {*'"'} for code in codes)
+        return
+    assert parse_apriori(apriori.text, 2, "a.hst") == apriori
+    marked = [codes for codes, kind, _ in apriori.changes if kind == "U"]
+    assert marked == [cell for cell, p in zip(cells, primary.ravel().tolist(), strict=True) if p]
+    given = [tuple(map(Decimal, said)) for _, kind, said in apriori.changes if kind == "PL"]
+    wanted = [
+        Decimal(n).scaleb(-decimals) for n, p in zip(levels, primary.ravel(), strict=True) if p
+    ]
+    assert given == [(level, level) for level in wanted]
+
+
+def test_a_study_is_no_table_file() -> None:
+    study = SeededRelease.of(
+        Release((TableAxis.plain("a", ["x"]),), np.array([1]), np.array(["F"]), {})
+    )
+    with pytest.raises(InputError, match="made with a seed"):
+        ArgusTable.of_table(study, ~study.shown)
 
 
 CHANGE = st.one_of(

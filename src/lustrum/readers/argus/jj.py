@@ -12,7 +12,7 @@ import numpy as np
 from lustrum.model import InputError, Table
 from lustrum.model.arrays import Mask
 from lustrum.numeric.structure import Structure
-from lustrum.readers.argus.metadata import text_of_file
+from lustrum.readers.argus.metadata import exact_text, text_of_file
 
 _TERM = re.compile(r"(\d+)\s*\(\s*(-?\d+)\s*\)")
 _STATUSES = "sumz"
@@ -70,13 +70,13 @@ class JJProblem:
         most = 2 * max(map(abs, values), default=0) + 1
         cells = tuple(
             JJCell(
-                _scaled(value, table.decimals),
-                _scaled(abs(value) or 1, table.decimals),
+                exact_text(value, table.decimals),
+                exact_text(abs(value) or 1, table.decimals),
                 "u" if secret else "z" if not value else "s",
                 "0",
-                _scaled(most, table.decimals),
-                _scaled(low if secret else 0, table.decimals),
-                _scaled(high if secret else 0, table.decimals),
+                exact_text(most, table.decimals),
+                exact_text(low if secret else 0, table.decimals),
+                exact_text(high if secret else 0, table.decimals),
             )
             for value, secret, low, high in zip(
                 values, primary.ravel().tolist(), lower, upper, strict=True
@@ -89,10 +89,6 @@ class JJProblem:
             terms = zip(rows.indices[part].tolist(), rows.data[part].tolist(), strict=True)
             equations.append(("0", tuple(sorted((cell, int(factor)) for cell, factor in terms))))
         return cls(cells, tuple(equations))
-
-
-def _scaled(value: int, decimals: int) -> str:
-    return str(value) if not decimals else f"{value / 10**decimals:.{decimals}f}"
 
 
 def read_jj(path: Path | str) -> JJProblem:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
-from lustrum.model import InputError
-from lustrum.readers.argus.metadata import text_of_file
+import numpy as np
+
+from lustrum.model import InputError, Release, Table
+from lustrum.model.arrays import Mask
+from lustrum.readers.argus.metadata import exact_text, text_of_file
 
 _CHANGES = {"S": 0, "U": 0, "P": 0, "M": 0, "ML": 0, "C": 1, "W": 1, "PL": 2, "AB": 2}
 """What an a-priori file can change, and with how many numbers."""
@@ -28,6 +32,37 @@ class Apriori:
 
     changes: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...]
     separator: str = ";"
+
+    @classmethod
+    def of_table(
+        cls,
+        table: Table | Release,
+        primary: Mask,
+        lower: Sequence[int] = (),
+        upper: Sequence[int] = (),
+    ) -> Apriori:
+        """Primary cells (``U``) with the levels that they need; those of a release are ``~release.shown``.
+
+        >>> Apriori.of_table(Table.from_counts([4, 9]), [True, False], [1, 0], [2, 0]).text
+        '1;U\\n1;PL;1;2\\n'
+        """
+        names = list(product(*(axis.codes for axis in table.axes)))
+        every = "".join(code for axis in table.axes for code in axis.codes)
+        separator = next((one for one in ";,\t" if one not in every), "")
+        plain = all(code == code.strip() and code for axis in table.axes for code in axis.codes)
+        if not separator or not plain or set(every) & set('"\r\n') or "//" in every:
+            raise InputError(
+                "An a-priori file cannot hold empty codes, nor codes with quotes, line breaks, blanks around "
+                "them, '//', or all of ';', ',' and tabs."
+            )
+        changes: list[tuple[tuple[str, ...], str, tuple[str, ...]]] = []
+        for cell in np.flatnonzero(primary).tolist():
+            changes.append((names[cell], "U", ()))
+            if len(lower) and len(upper):
+                levels = (int(lower[cell]), int(upper[cell]))
+                said = tuple(exact_text(level, table.decimals) for level in levels)
+                changes.append((names[cell], "PL", said))
+        return cls(tuple(changes), separator)
 
     @property
     def text(self) -> str:

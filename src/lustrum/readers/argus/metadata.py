@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 
 from lustrum.model import InputError
@@ -95,6 +96,11 @@ def text_of_file(path: Path | str) -> str:
         return decoded(Path(path).read_bytes(), str(path))[0]
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}.") from None
+
+
+def exact_text(value: int, decimals: int) -> str:
+    """A number in units of its last decimal, as it is written."""
+    return f"{Decimal(value).scaleb(-decimals):f}"
 
 
 def _words(text: str) -> tuple[str, ...]:

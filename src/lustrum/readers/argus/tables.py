@@ -8,10 +8,24 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import product
 from pathlib import Path
+from typing import Any
 
-from lustrum.model import InputError
-from lustrum.readers.argus.metadata import ArgusVariable, Metadata, read_metadata, text_of_file
+import numpy as np
+
+from lustrum.model import InputError, Release, Table
+from lustrum.model.arrays import Mask
+from lustrum.model.release import check_publishable
+from lustrum.model.variable import TOTAL_CODE
+from lustrum.readers.argus.metadata import (
+    ArgusVariable,
+    Metadata,
+    Tag,
+    exact_text,
+    read_metadata,
+    text_of_file,
+)
 from lustrum.readers.grids import FieldGrid
 
 _NUMBER = re.compile(r"-?\d+(?:[.,]\d+)?")
@@ -39,6 +53,60 @@ class ArgusTable:
     metadata: Metadata
     rows: tuple[tuple[str, ...], ...]
     lines: tuple[int, ...] = ()
+
+    @classmethod
+    def of_table(
+        cls,
+        table: Table | Release,
+        primary: Mask,
+        lower: Sequence[int] = (),
+        upper: Sequence[int] = (),
+    ) -> ArgusTable:
+        """A table with its primary cells (``U``) and the levels that these need.
+
+        Its ``.rda`` is ``metadata.text``. A number that a release does not show is empty.
+
+        >>> counts = Table.from_counts([4, 9])
+        >>> ArgusTable.of_table(counts, counts.values < 5).text.splitlines()
+        ['"1";4;4;U', '"2";9;9;S']
+        """
+        named: dict[str, ArgusVariable] = {}
+        columns: list[list[str]] = []
+
+        def add(name: str, texts: Sequence[str], *tags: Tag) -> None:
+            plain = re.sub(r"\W+", "_", name) or "_"
+            while plain in named:
+                plain += "_"
+            named[plain] = ArgusVariable(plain, tags=tags)
+            columns.append(list(texts))
+
+        def numbers(name: str, tag: str, values: Any, there: Any = None, places: int = 0) -> None:
+            seen = np.ones(np.size(values), np.bool_) if there is None else np.ravel(there)
+            pairs = zip(np.ravel(values).tolist(), seen.tolist(), strict=True)
+            texts = [exact_text(value, places) if known else "" for value, known in pairs]
+            add(name, texts, (tag, ()), *([("DECIMALS", (str(places),))] if places else []))
+
+        every = zip(*product(*(axis.codes for axis in table.axes)), strict=True)
+        for axis, codes in zip(table.axes, every, strict=True):
+            total = [("TOTCODE", (TOTAL_CODE,))] if TOTAL_CODE in axis.codes else []
+            add(axis.name, codes, ("RECODEABLE", ()), *total)
+        if isinstance(table, Release):
+            check_publishable(table, "A .tab file")
+            numbers("value", "NUMERIC", table.numbers, table.known, table.decimals)
+        else:
+            numbers("value", "NUMERIC", table.values, None, table.decimals)
+            if table.contributors is not None:
+                numbers("n", "FREQUENCY", table.contributors)
+            if (top := table.contributions) is not None:
+                for rank in range(top.value.shape[-1]):
+                    there = top.present[..., rank]
+                    numbers(f"x{rank + 1}", "MAXSCORE", top.value[..., rank], there, table.decimals)
+        add("status", np.where(np.ravel(primary), "U", "S").tolist(), ("STATUS", ()))
+        for name, tag, levels in (("lower", "LOWERPL", lower), ("upper", "UPPERPL", upper)):
+            if len(levels):
+                numbers(name, tag, levels, None, table.decimals)
+        whole = (("SEPARATOR", (";",)), ("SAFE", ("S",)), ("UNSAFE", ("U",)))
+        return cls(Metadata(tuple(named.values()), whole), tuple(zip(*columns, strict=True)))
 
     @property
     def text(self) -> str:
