@@ -18,7 +18,7 @@ PACKAGES = {
     "PostgreSQL": "postgresql",
     "Java 17": "openjdk-17-jre-headless",
     "promtool": "prometheus",
-    "R": "r-cran-httr2 r-cran-tibble",
+    "R": "r-cran-httr2 r-cran-jsonlite r-cran-tibble",
     "LibreOffice": "libreoffice-calc-nogui",
 }
 
@@ -47,7 +47,7 @@ def java() -> str | None:
 
 def r() -> Path | None:
     """The packages that the client for R needs, among those of Debian."""
-    places = [Path("/usr/lib/R/site-library", name) for name in ("httr2", "tibble")]
+    places = [Path("/usr/lib/R/site-library", name) for name in ("httr2", "jsonlite", "tibble")]
     return places[0] if all(place.is_dir() for place in places) else None
 
 

@@ -137,7 +137,7 @@ def sdmx1(address, asked):
     import sdmx as reader
     from sdmx.reader.csv import Reader
 
-    if "files" in asked:
+    if "by_file" in asked:
         structure = reader.read_sdmx(io.BytesIO(get(address, asked, "sdmx-structure")))
         flow, content = structure.dataflow["TABLE"], get(address, asked, "sdmx-csv")
     else:
@@ -148,7 +148,7 @@ def sdmx1(address, asked):
             "versions": ["3.0.0"],
         }
         reader.add_source(source, override=True)
-        client, name = reader.Client("LUSTRUM"), asked["table"]
+        client, name = reader.Client("LUSTRUM"), asked["flow"]
         assert name in client.dataflow().dataflow
         flow = client.dataflow(name, params={"references": "all"}).dataflow[name]
         query = client.data(name, key=asked["key"], version="1.0.0", dry_run=True)
@@ -168,11 +168,11 @@ def sdmx21(address, asked):
     """The same program by the interface of SDMX 2.1."""
     import sdmx as reader
 
-    if "files" in asked:
+    if "by_file" in asked:
         return sdmx1(address, asked)
     source = {"id": "OLDER", "name": "Lustrum", "url": f"{address}/sdmx/2.1", "versions": ["2.1"]}
     reader.add_source(source | {"data_content_type": "XML"}, override=True)
-    client, name = reader.Client("OLDER"), asked["table"]
+    client, name = reader.Client("OLDER"), asked["flow"]
     assert name in client.dataflow("all", agency_id="LUSTRUM").dataflow
     said = client.dataflow(name, agency_id="LUSTRUM", params={"references": "all"})
     structure = said.structure[f"DSD_{name}"]
@@ -194,11 +194,11 @@ def pysdmx(address, asked):
     from pysdmx.api import qb
     from pysdmx.io import get_datasets, read_sdmx
 
-    if "files" in asked:
+    if "by_file" in asked:
         structure = get(address, asked, "sdmx-structure").decode()
         data, flow = get(address, asked, "sdmx-csv").decode(), "TABLE"
     else:
-        flow = asked["table"]
+        flow = asked["flow"]
         service = qb.RestService(
             f"{address}/sdmx/v2",
             qb.ApiVersion.V2_1_0,

@@ -151,6 +151,48 @@ def test_a_prepared_table_is_a_table_of_pxweb_with_its_hidden_cells(client: Test
         assert client.get(wrong).status_code == status, wrong
 
 
+def test_a_prepared_table_is_a_dataflow_with_its_hidden_cells(client: TestClient) -> None:
+    flow = PREPARED.rpartition("/")[2].replace(".", "_")
+    assert f'id="{flow}"' in client.get("/sdmx/v2/structure/dataflow/LUSTRUM/*").text
+    structure = client.get(f"/sdmx/v2/structure/dataflow/LUSTRUM/{flow}/1.0.0?references=all").text
+    assert all(f'id="{name}"' in structure for name in ("act", "region", "STATISTIC", "turnover"))
+    assert client.get(f"/sdmx/v2/structure/codelist/LUSTRUM/CL_{flow}_act").status_code == 200
+    data, old = f"/sdmx/v2/data/dataflow/LUSTRUM/{flow}/1.0.0", f"/sdmx/2.1/data/{flow}"
+
+    def cells(address: str) -> dict[tuple[str, str], tuple[str, str]]:
+        answer = client.get(address)
+        assert answer.status_code == 200, answer.text
+        rows = csv.DictReader(io.StringIO(answer.text))
+        return {
+            (row["act"], row["region"]): (row["OBS_VALUE"].replace("NaN", ""), row["CONF_STATUS"])
+            for row in rows
+        }
+
+    file = client.get("/api/v1/prepared/biz-2025").json()["tables"][0]["files"]["csv"]
+    text = client.get(file.partition("lustrum.test")[2] or file).text
+    rows = list(csv.DictReader(io.StringIO(text)))
+    whole = cells(f"{data}/*.*.*")
+    assert whole == {(r["act"], r["region"]): (r["value"], r["status"]) for r in rows}
+    assert "" in {value for value, _ in whole.values()}
+    # A dimension that is not named is its total; what is hidden comes back in no selection.
+    assert cells(f"{data}/*?c[region]=*") == {k: v for k, v in whole.items() if k[0] == "_T"}
+    act = next(act for (act, _), (value, _) in whole.items() if not value)
+    for address in (f"{data}/{act}.*.turnover", f"{data}/*?c[act]={act}&c[region]=*"):
+        assert cells(address) == {k: v for k, v in whole.items() if k[0] == act}
+    assert client.get(f"{old}/{act}.*.turnover").text.count('value="NaN"') == sum(
+        not value for key, (value, _) in whole.items() if key[0] == act
+    )
+    for wrong, status in (
+        (f"{data}/*.*", 400),
+        (f"{data}/nothing.*.*", 400),
+        (f"{data}/*.*.mean", 400),
+        (f"{data}/*", 400),
+        (f"{old}x/*.*.*", 404),
+        (f"/sdmx/v2/data/dataflow/LUSTRUM/{flow}x/*/*.*.*", 404),
+    ):
+        assert client.get(wrong).status_code == status, wrong
+
+
 def test_pxweb_speaks_every_language_of_the_pages(client: TestClient) -> None:
     languages = [one["id"] for one in client.get("/pxapi/v2/config").json()["languages"]]
     assert languages == ["en", "de", "fr"]

@@ -1,13 +1,13 @@
 # Ask a Lustrum server for tables.
 
-lu_get <- function(server, path, ...) {
+lu_get <- function(server, path, ..., root = "/api/v1") {
   # A parameter with several values stands several times; older versions of httr2 do not say so themselves.
   given <- list(...)
   words <- unlist(lapply(names(given), function(name) {
     paste0(name, "=", vapply(enc2utf8(as.character(given[[name]])), utils::URLencode, "", reserved = TRUE))
   }))
   query <- if (length(words)) paste0("?", paste(words, collapse = "&")) else ""
-  request <- httr2::request(paste0(sub("/+$", "", server), "/api/v1", path, query))
+  request <- httr2::request(paste0(sub("/+$", "", server), root, path, query))
   request <- httr2::req_user_agent(request, "lustrum for R")
   # A server that is busy says with Retry-After when to come again.
   request <- httr2::req_retry(request, max_tries = 3)
@@ -67,6 +67,23 @@ lu_table <- function(server, dataset, by, where = NULL, statistic = NULL, totals
   lu_tibble(answer$table, unlist(answer$notes), answer$links$page)
 }
 
+#' The prepared tables of a server: the name by which `lu_prepared_table` asks for each, and its label.
+lu_prepared <- function(server) {
+  found <- lapply(httr2::resp_body_json(lu_get(server, "/prepared"))$programmes, function(programme) {
+    tables <- httr2::resp_body_json(lu_get(server, paste0("/prepared/", programme$name)))$tables
+    lapply(tables, function(one) c(paste0(programme$name, ".", one$id), one$label))
+  })
+  found <- unlist(found, recursive = FALSE)
+  column <- function(at) vapply(found, function(one) one[[at]], "")
+  tibble::tibble(table = column(1), label = column(2))
+}
+
+#' A prepared table as a tibble, as `lu_table` brings one; a suppressed cell is NA, with its status beside it.
+lu_prepared_table <- function(server, table) {
+  answer <- httr2::resp_body_json(lu_get(server, paste0("/tables/", table, "/data"), root = "/pxapi/v2"))
+  lu_tibble(answer, unlist(answer$note), answer$extension$address)
+}
+
 # A JSON-stat dataset as a tibble: its last variable runs fastest.
 lu_tibble <- function(table, notes, page) {
   sizes <- unlist(table$size)
@@ -75,15 +92,17 @@ lu_tibble <- function(table, notes, page) {
   columns <- list()
   for (at in seq_along(names)) {
     category <- table$dimension[[names[at]]]$category
-    codes <- unlist(category$index)
+    codes <- if (is.null(names(category$index))) unlist(category$index) else names(category$index)
     after <- if (at < length(sizes)) prod(sizes[(at + 1):length(sizes)]) else 1
     places <- (seq_len(cells) - 1) %/% after %% sizes[at] + 1
     columns[[names[at]]] <- codes[places]
     columns[[paste0(names[at], "_label")]] <- unlist(category$label[codes], use.names = FALSE)[places]
   }
-  status <- table$status
   columns$value <- vapply(table$value, function(one) if (is.null(one)) NA_real_ else as.numeric(one), 1)
-  columns$status <- if (is.null(status)) rep("F", cells) else unlist(status)
+  columns$status <- rep("F", cells)
+  status <- unlist(table$status)
+  at <- if (is.null(names(status))) seq_along(status) else as.integer(names(status)) + 1L
+  columns$status[at] <- status
   made <- tibble::as_tibble(columns)
   class(made) <- c("lustrum_table", class(made))
   structure(made, title = table$label, notes = notes, page = page)

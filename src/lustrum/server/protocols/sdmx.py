@@ -2,20 +2,22 @@
 
 Clients of the interface before it ask under ``/sdmx/2.1`` and get SDMX-ML 2.1.
 
-Each dataset is a dataflow with all its variables as dimensions, each with the total ``_T``, and what is shown
-as the last one. A dimension that a question does not name is its total: nobody means a table of all variables.
+Each dataset and prepared table is a dataflow with all its variables as dimensions, each with the total ``_T``,
+and what is shown as the last one. A dimension that a question does not name is its total: nobody means a table
+of all variables.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from urllib.parse import unquote
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
+from lustrum.answer import TableService
 from lustrum.formats.jsonstat import JsonStat
 from lustrum.formats.sdmx import (
     AGENCY,
@@ -31,9 +33,15 @@ from lustrum.formats.sdmx import (
 )
 from lustrum.model import Axis, Category, QueryError, Release, TableAxis
 from lustrum.model.variable import TOTAL_CODE
+from lustrum.server.api.tables import today
 from lustrum.server.http.errors import not_found
 from lustrum.server.protocols.answering import Told, answered, with_contents
-from lustrum.server.protocols.selections import Offer, listed_values
+from lustrum.server.protocols.selections import (
+    Offer,
+    PreparedOffer,
+    listed_values,
+    prepared_offers,
+)
 from lustrum.server.service.answers import only
 from lustrum.server.service.catalogue import catalogue
 from lustrum.server.service.questions import Questions
@@ -85,13 +93,20 @@ def router(questions: Questions) -> APIRouter:
     def described(kind: str, agency: str, name: str, request: Request) -> str:
         only(request, *_IGNORED)
         _check(kind, agency)
+        prepared = {} if name in service.names() else _prepared(service)
         if name in _ALL:
             datasets = catalogue(service).datasets
-            return structure_message([Flow(d.name, d.title, ()) for d in datasets], stubs=True)
+            flows = [Flow(d.name, d.title, ()) for d in datasets]
+            flows += [Flow(flow, one.title, ()) for flow, one in prepared.items()]
+            return structure_message(flows, stubs=True)
         plain = next((name.removeprefix(p) for p in _PREFIXES if name.startswith(p)), name)
         if kind == "codelist":
-            plain = next((d for d in service.names() if plain.startswith(f"{d}_")), plain)
-        return structure_message([_flow(Offer(find(service, plain)))])
+            flows_here = (*service.names(), *prepared)
+            plain = max(
+                (d for d in flows_here if plain.startswith(f"{d}_")), key=len, default=plain
+            )
+        found = prepared.get(plain) or Offer(find(service, plain))
+        return structure_message([_flow(found, plain)])
 
     @routes.get("/sdmx/v2/data/{context}/{agency}/{name}")
     @routes.get("/sdmx/v2/data/{context}/{agency}/{name}/{version}")
@@ -103,10 +118,17 @@ def router(questions: Questions) -> APIRouter:
         return table(name, key, request, SdmxCsv.media_type)
 
     def table(name: str, key: str, request: Request, media_type: str) -> Response:
-        offer = Offer(find(service, name))
-        axes, contents = _asked(offer, unquote(key).rstrip("/"), request)
-        query = offer.query(axes, contents)
+        prepared = None if name in service.names() else _prepared(service).get(name)
+        offer = prepared or Offer(find(service, name))
+        said = _asked(offer, unquote(key).rstrip("/"), request)
         plain = media_type == SdmxCsv.media_type
+        if isinstance(offer, PreparedOffer):
+            text = SdmxCsv(flow=name).write(_part(offer, said))
+            return Response(
+                text if plain else generic_data(text, name, today()), media_type=media_type
+            )
+        axes, contents = _selected(offer, said)
+        query = offer.query(axes, contents)
 
         def write(told: Told) -> str:
             release = with_contents(
@@ -130,7 +152,8 @@ def router(questions: Questions) -> APIRouter:
             raise QueryError("This address answers with format=JSON and lang=EN.")
         contents = said.pop("statistic", ["count"])
         axes = [offer.mixed(offer.variable(one), codes) for one, codes in said.items()]
-        query = offer.query([axis for axis in axes if axis is not None], _known(offer, contents))
+        known = [one.code for one in offer.contents]
+        query = offer.query([axis for axis in axes if axis is not None], _known(known, contents))
 
         def write(told: Told) -> str:
             return JsonStat().write(told.release, told.title, told.about)
@@ -147,7 +170,20 @@ def _check(kind: str, agency: str) -> None:
         raise not_found(f"There are dataflows of the agency {AGENCY} here, with their structures.")
 
 
-def _flow(offer: Offer) -> Flow:
+def _prepared(service: TableService) -> dict[str, PreparedOffer]:
+    """The prepared tables by the names of their dataflows, which have no points."""
+    offers, datasets = prepared_offers(service), service.names()
+    names = dimension_names([*datasets, *(one.name for one in offers)])
+    return dict(zip(names[len(datasets) :], offers, strict=True))
+
+
+def _flow(offer: Offer | PreparedOffer, name: str) -> Flow:
+    if isinstance(offer, PreparedOffer):
+        release = with_contents(offer.release, offer.contents, CONTENTS, "Statistic")
+        names = dimension_names([axis.name for axis in release.axes])
+        every = tuple(Dimension.of(a, n) for a, n in zip(release.axes, names, strict=True))
+        notes = tuple(("Note", str(note)) for note in release.notes)
+        return Flow(name, offer.title, every, notes)
     dataset = offer.served.dataset
     total = (TOTAL_CODE, "Total")
     variables = [(v, (*offer.known(v).items(), total)) for v in offer.variables]
@@ -161,9 +197,9 @@ def _flow(offer: Offer) -> Flow:
     return Flow(dataset.name, dataset.title, every, notes)
 
 
-def _asked(offer: Offer, key: str, request: Request) -> tuple[list[Axis], list[str]]:
-    """Variables and contents of a key with a place for each dimension, and of filters as ``c[sex]=1,2``."""
-    names = [d.name for d in _flow(offer).dimensions]
+def _asked(offer: Offer | PreparedOffer, key: str, request: Request) -> dict[str, list[str]]:
+    """The codes of a key with a place for each dimension, and of filters as ``c[sex]=1,2``, by dimension."""
+    names = [d.name for d in _flow(offer, "").dimensions]
     said: dict[str, list[str]] = {}
     if key not in _ALL:
         places = key.split(".")
@@ -191,19 +227,39 @@ def _asked(offer: Offer, key: str, request: Request) -> tuple[list[Axis], list[s
             "Say which variables the table has: a key with a place for each dimension, or filters such as "
             f"c[{names[0]}]=*. A dimension that is not named is its total."
         )
+    return {
+        name: [sdmx_text(code) for code in said[name]] if name in said else [] for name in names
+    }
+
+
+def _part(offer: PreparedOffer, said: Mapping[str, Sequence[str]]) -> Release:
+    """What of a prepared table is asked for, with all its dimensions; one that is not named is its total."""
+    *dimensions, contents = said
+    picks = []
+    for variable, name in zip(offer.variables, dimensions, strict=True):
+        axis = offer.axis(variable.name, said[name] or [TOTAL_CODE])
+        picks.append([variable.codes.index(code) for code in axis.codes or ()])
+    known = [one.code for one in offer.contents]
+    _known(known, known if said[contents] in ([], ["*"]) else said[contents])
+    part = with_contents(offer.release.take(picks), offer.contents, CONTENTS, "Statistic")
+    axes = [replace(axis, name=name) for axis, name in zip(part.axes, said, strict=True)]
+    return replace(part, axes=tuple(axes))
+
+
+def _selected(offer: Offer, said: Mapping[str, Sequence[str]]) -> tuple[list[Axis], list[str]]:
+    """Variables and contents of a question."""
+    *dimensions, last = said
     axes = []
-    for variable, name in zip(offer.variables, names, strict=False):
-        codes = [sdmx_text(code) for code in said.get(name, [TOTAL_CODE])]
-        axes.append(offer.mixed(variable, codes))
-    contents = [sdmx_text(code) for code in said.get(names[-1], ["count"])]
+    for variable, name in zip(offer.variables, dimensions, strict=True):
+        axes.append(offer.mixed(variable, said[name] or [TOTAL_CODE]))
+    contents = said[last] or ["count"]
     every = [one.code for one in offer.contents]
     return [axis for axis in axes if axis is not None], _known(
-        offer, every[:1] if contents == ["*"] else contents
+        every, every[:1] if contents == ["*"] else contents
     )
 
 
-def _known(offer: Offer, contents: Sequence[str]) -> list[str]:
-    known = [one.code for one in offer.contents]
+def _known(known: Sequence[str], contents: Sequence[str]) -> list[str]:
     for text in contents:
         if text not in known:
             raise QueryError(
@@ -223,6 +279,6 @@ def _whole(release: Release, offer: Offer) -> Release:
         axes.append(replace(axis, name=name))
     axes.append(replace(release.axes[-1], name=names[-1]))
     shape = tuple(len(axis) for axis in axes)
-    assert math.prod(shape) == release.published.size
+    assert math.prod(shape) == release.numbers.size
     arrays = release.each_array(lambda array: array.reshape(shape))
     return replace(release, axes=tuple(axes), **arrays)
