@@ -6,6 +6,7 @@ import inspect
 import os
 import subprocess
 import sys
+import types
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from lustrum.model import InputError, SeededRelease, Table
 from lustrum.model.parameters import parameters_of, spec_from_words
 from lustrum.model.plugins import load, names
 from lustrum.risk import RiskMeasure
+from lustrum.runtime.durable import lock
 from lustrum.sensitivity import PPercent, Threshold
 from lustrum.tabulate import Secret
 from lustrum.utility import UtilityMeasure
@@ -357,33 +359,118 @@ for room in (getattr(lustrum, name) for name in lustrum.__all__):
     assert done.returncode == 0, done.stderr[-1500:]
 
 
-def test_a_session_is_finalised_and_decided_without_the_modules_of_unix(tmp_path: Path) -> None:
-    """Locks of files are those of Windows, here played by another kind of lock."""
-    run = """
-import fcntl, os, subprocess, sys, types
-from pathlib import Path
-def locking(handle, mode, size): fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB, size)
+WINDOWS = """
+import os, sys, types
+import asyncio, concurrent.futures, duckdb, fcntl, numba, pandas, pyarrow, subprocess, tempfile
+def locking(handle, mode, size): fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB, size, 0, os.SEEK_CUR)
 sys.modules["msvcrt"] = types.SimpleNamespace(LK_NBLCK=2, locking=locking)
 for name in ("fcntl", "resource", "pwd", "grp"): sys.modules[name] = None
-del os.fork
+for name in "fork getuid geteuid pread preadv O_CLOEXEC O_NOFOLLOW O_DIRECTORY sysconf chown".split():
+    vars(os).pop(name, None)
+# A handle is of text if it was not opened for bytes, and what is read and written by it would change.
+os.O_BINARY, opened = 1 << 15, {}
+def opening(path, flags, mode=0o777, real=os.open, **more):
+    handle = real(path, flags & ~os.O_BINARY, mode, **more)
+    opened[handle] = bool(flags & os.O_BINARY)
+    return handle
+def checked(real):
+    def call(handle, *rest):
+        assert opened.get(handle, True), "a handle of text"
+        return real(handle, *rest)
+    return call
+def forgetting(real):
+    def call(handle, *rest, **more):
+        opened.pop(handle, None)
+        return real(handle, *rest, **more)
+    return call
+os.open, os.read, os.write = opening, checked(os.read), checked(os.write)
+os.close, os.fdopen = forgetting(os.close), forgetting(os.fdopen)
+"""
+"""Windows played on this system: no modules of Unix, locks of bytes, handles of text and of bytes."""
+
+
+def played(run: str, folder: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WINDOWS + run],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+        env={**os.environ, "USER": "ann"},
+    )
+    assert done.returncode == 0, done.stderr[-1500:]
+
+
+def test_a_session_is_finalised_and_decided_without_the_modules_of_unix(tmp_path: Path) -> None:
+    played(
+        """
 import pandas as pd, lustrum as lu
+from pathlib import Path
 from lustrum.checking import CheckerFolder
 session = lu.Session(book="book")
 session.crosstab(pd.Series(list("xy" * 20)))
 session.finalise("out")
 CheckerFolder(Path("out")).decide("output_0", "approve")
 assert len(lu.Session(book="book")._book.populations()) == 1
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", run],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-        env={**os.environ, "USER": "ann"},
+""",
+        tmp_path,
     )
-    assert done.returncode == 0, done.stderr[-1500:]
     assert (tmp_path / "out" / "approved" / "output_0.csv").is_file()
+
+
+def test_a_data_folder_is_filled_asked_and_backed_up_without_the_modules_of_unix(
+    tmp_path: Path,
+) -> None:
+    played(
+        """
+import pyarrow as pa
+from pathlib import Path
+from lustrum.local import local_service
+from lustrum.model import Axis, Dataset, TableQuery
+from lustrum.tabulate import FrameSource, Store, ingest
+from lustrum.tabulate.store import backup, writer
+writer.ROOM = 64  # so that identifiers are set aside in a file
+words = {"dataset": {"name": "town", "title": "Town", "record_id": "id"},
+         "variables": [{"name": "sex", "codes": ["1", "2"]}]}
+rows = pa.table({"id": list(range(900)), "sex": ["1", "2", "1"] * 300})
+store = Store(Path("data"))
+assert ingest(FrameSource(rows), Dataset.from_mapping(words), store) == 900
+query = TableQuery("town", (Axis("sex"),))
+assert store.open("town").tabulate(query).values.tolist() == [600, 300]
+backup.back_up(Path("data"), Path("kept"))
+assert "town" in str(backup.check_backup(Path("kept")))
+""",
+        tmp_path,
+    )
+
+
+def test_readers_share_a_lock_of_windows_and_a_writer_has_it_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    file = tmp_path / "lock"
+    tried = f"""
+from lustrum.runtime.durable import lock
+handle = os.open({str(file)!r}, os.O_RDWR | os.O_CREAT)
+for shared in (True, False):
+    try: lock(handle, shared=shared); print(shared)
+    except BlockingIOError: pass
+"""
+
+    def elsewhere() -> list[str]:
+        run = [sys.executable, "-c", WINDOWS + tried]
+        return subprocess.run(run, capture_output=True, text=True, check=True).stdout.split()
+
+    def locking(handle: int, mode: int, size: int) -> None:
+        fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB, size, 0, os.SEEK_CUR)
+
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    monkeypatch.setitem(sys.modules, "msvcrt", types.SimpleNamespace(LK_NBLCK=2, locking=locking))
+    for shared, open_to in ((True, ["True"]), (False, [])):
+        with file.open("wb") as held:
+            lock(held.fileno(), shared=shared)
+            assert elsewhere() == open_to
+    assert elsewhere() == ["True", "False"]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from lustrum.model import DatasetError, InputError
-from lustrum.runtime.durable import lock, outages, sync
+from lustrum.runtime.durable import BINARY, lock, outages, sync
 
 BEFORE = "before"
 
@@ -116,7 +116,7 @@ class Chain:
 
     def _add(self, said: Mapping[str, Any]) -> str:
         with outages(self.path):
-            flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+            flags = os.O_RDWR | os.O_CREAT | BINARY | getattr(os, "O_NOFOLLOW", 0)
             handle = os.open(self.path, flags, 0o600)
             try:
                 written = self.path.read_bytes()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import importlib
 import logging
 import os
 import secrets
@@ -21,6 +22,14 @@ from lustrum.runtime.log_lines import where_it_happened
 from lustrum.runtime.stop import Stopped
 
 log = logging.getLogger("lustrum.runtime")
+
+BINARY = getattr(os, "O_BINARY", 0)
+"""Goes with ``os.open`` where ``os.read`` and ``os.write`` follow: Windows would change ends of lines."""
+
+_LOCKED_AT, _READERS = 1 << 30, 64
+"""Where Windows locks files, behind all that is read, and how many readers share a lock."""
+
+_PLACE = threading.Lock()
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
 
@@ -149,26 +158,36 @@ def lock(handle: int, *, shared: bool = False, wait: bool = False) -> None:
 
 
 def _lock_on_windows(handle: int, *, shared: bool, wait: bool) -> None:
-    """Lock the first byte of a file until it is closed; the system has no shared locks of this kind."""
-    locking: Any = None
-    with suppress(ImportError):
-        import msvcrt
-
-        locking = msvcrt
-    if locking is None or shared:
-        raise DatasetError(
-            "This system has no locks that readers share, without which no data folder is used; use Linux, "
-            "macOS or WSL for it."
-        )
+    """Lock a file until it is closed, by bytes of it: a reader has any one of them, a writer all."""
+    locking: Any = importlib.import_module("msvcrt")
+    first = secrets.randbelow(_READERS)
     while True:
-        os.lseek(handle, 0, os.SEEK_SET)
-        try:
-            locking.locking(handle, locking.LK_NBLCK, 1)
-            return
-        except OSError as error:
-            if not wait:
-                raise BlockingIOError(errno.EAGAIN, "locked by another process") from error
+        for place in range(_READERS) if shared else (0,):
+            at = (first + place) % _READERS if shared else 0
+            os.lseek(handle, _LOCKED_AT + at, os.SEEK_SET)
+            try:
+                locking.locking(handle, locking.LK_NBLCK, 1 if shared else _READERS)
+                return
+            except OSError:
+                continue
+            finally:
+                os.lseek(handle, 0, os.SEEK_SET)
+        if not wait:
+            raise BlockingIOError(errno.EAGAIN, "locked by another process")
         time.sleep(0.02)
+
+
+def read_at(handle: int, into: memoryview, offset: int) -> int:
+    """Fill a buffer from a place in an open file, whatever other threads read; gives how many bytes it got."""
+    if hasattr(os, "preadv"):
+        return os.preadv(handle, [into], offset)
+    with _PLACE:
+        before = os.lseek(handle, 0, os.SEEK_CUR)
+        os.lseek(handle, offset, os.SEEK_SET)
+        found = os.read(handle, len(into))
+        os.lseek(handle, before, os.SEEK_SET)
+    into[: len(found)] = found
+    return len(found)
 
 
 def _beside(path: Path) -> Path:
@@ -203,9 +222,10 @@ def _interrupts_later() -> Iterator[None]:
 
 def sync(path: Path) -> None:
     """Make a file, or the names in a folder, durable; Windows keeps names by itself."""
-    if sys.platform == "win32" and path.is_dir():
+    windows = sys.platform == "win32"
+    if windows and path.is_dir():
         return
-    handle = os.open(path, os.O_RDONLY)
+    handle = os.open(path, os.O_RDWR if windows else os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

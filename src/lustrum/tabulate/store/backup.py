@@ -28,7 +28,7 @@ from lustrum.runtime.data_folder import (
     PRIVATE,
     kept_files,
 )
-from lustrum.runtime.durable import outages, sync, write_whole
+from lustrum.runtime.durable import outages, read_at, sync, write_whole
 from lustrum.tabulate.store.folder import Store
 from lustrum.tabulate.store.manifest import KEYS, MANIFEST, RECORDS, read_manifest
 from lustrum.tabulate.store.secret_files import NEXT, SECRET
@@ -128,10 +128,10 @@ def _manifests(folder: Path) -> dict[Path, bytes]:
 
 
 def _blocks(handle: int) -> Iterator[bytes]:
-    offset = 0
-    while block := os.pread(handle, _BLOCK, offset):
-        yield block
-        offset += len(block)
+    offset, block = 0, memoryview(bytearray(_BLOCK))
+    while count := read_at(handle, block, offset):
+        yield bytes(block[:count])
+        offset += count
 
 
 def _write(target: Path, relative: Path, blocks: Iterable[bytes]) -> tuple[str, str]:

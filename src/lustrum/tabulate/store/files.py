@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from lustrum.model import DatasetError
 from lustrum.model.workers import workers as available
+from lustrum.runtime.durable import BINARY, read_at
 from lustrum.tabulate.store.manifest import KEYS, RECORDS, FileMark, read_manifest
 
 # Digests of large files, at the speed of memory.
@@ -77,7 +78,7 @@ def segment_tag(handle: int, start: int) -> bytes:
     """The tag of the segment of an open file that begins there."""
     tag = Cipher(algorithms.AES(_KEY), modes.GCM(_NONCE)).encryptor()
     block, offset, end = memoryview(bytearray(_BLOCK)), start, start + SEGMENT
-    while offset < end and (read := os.preadv(handle, [block[: end - offset]], offset)):
+    while offset < end and (read := read_at(handle, block[: end - offset], offset)):
         tag.authenticate_additional_data(block[:read])
         offset += read
     tag.finalize()
@@ -158,7 +159,7 @@ class VersionFiles:
 
     def _open(self, name: str, wanted: FileMark) -> None:
         try:
-            handle = os.open(self.folder / name, os.O_RDONLY | os.O_CLOEXEC)
+            handle = os.open(self.folder / name, os.O_RDONLY | BINARY)
         except FileNotFoundError:
             raise self.damaged(f"{name} is missing") from None
         except OSError as error:

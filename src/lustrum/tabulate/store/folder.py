@@ -315,7 +315,7 @@ class Store:
 @contextlib.contextmanager
 def _locked(folder: Path, shared: bool = False) -> Iterator[None]:
     try:
-        handle = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        handle = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         raise DatasetError(f"{folder} cannot be written to: {error.strerror}.") from None
     try:

@@ -20,7 +20,7 @@ import pyarrow as pa
 from lustrum.model import Dataset, DatasetError
 from lustrum.model.errors import LustrumError
 from lustrum.runtime.data_folder import CONNECTIONS
-from lustrum.runtime.durable import contained, outages, sync
+from lustrum.runtime.durable import BINARY, contained, outages, sync
 from lustrum.tabulate.encode import Chunk
 from lustrum.tabulate.keys import KEY_VERSION, Secret, SecretMissingError, record_keys
 from lustrum.tabulate.store.files import VersionFiles, digest_of
@@ -170,7 +170,7 @@ def _upgrade(store: Store, name: str, secret: Secret) -> None:
         for file in (RECORDS, KEYS):
             os.link(folder / file, new_folder / file)
             (new_folder / file).chmod(0o600)
-            handle = os.open(new_folder / file, os.O_RDONLY)
+            handle = os.open(new_folder / file, os.O_RDONLY | BINARY)
             try:
                 files[file] = FileMark(os.fstat(handle).st_size, digest_of(handle))
             finally:

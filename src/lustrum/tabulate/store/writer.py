@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lustrum.model import Dataset
-from lustrum.runtime.durable import sync
+from lustrum.runtime.durable import BINARY, read_at, sync
 from lustrum.tabulate.encode import Chunk
 from lustrum.tabulate.keys import Secret
 from lustrum.tabulate.store.files import HashedFile
@@ -129,7 +129,7 @@ class KeyWriter:
 
 def new_file(path: Path) -> HashedFile:
     """A new file that only its owner may read: records and keys are confidential."""
-    return HashedFile(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    return HashedFile(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, 0o600))
 
 
 def write_manifest(folder: Path, manifest: bytes) -> None:
@@ -169,6 +169,7 @@ def record_schema(dataset: Dataset) -> pa.Schema:
 
 Ids = npt.NDArray[np.int64]
 
+_GOES = getattr(os, "O_TEMPORARY", 0)  # Windows removes such a file when it is closed
 ROOM = 1 << 23
 """Identifiers that are held in memory at once: 64 MiB of them, and as much again while they are sorted."""
 
@@ -197,9 +198,10 @@ def first_repeated(
         lowest = min(_repeated_in_runs(batches()), default=None)
     else:
         path = folder / "identifiers.part"
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | BINARY | _GOES, 0o600)
         try:
-            path.unlink()  # the file goes when it is closed, however the process ends
+            if not _GOES:
+                path.unlink()  # the file goes when it is closed, however the process ends
             runs: list[_SpilledRun] = []
             lowest = min(_repeated_in_runs(batches(), handle, runs), default=None)
             # Windows ascend, so that no later one holds a lower one.
@@ -309,7 +311,7 @@ def _read(handle: int, start: int, count: int) -> Ids:
     out = np.empty(count, dtype=np.int64)
     left, offset = out.data.cast("B"), 8 * start
     while left:
-        read = os.preadv(handle, [left], offset)
+        read = read_at(handle, left, offset)
         if not read:
             raise OSError("the identifiers that were set aside cannot be read again")
         left, offset = left[read:], offset + read
