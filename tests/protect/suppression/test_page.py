@@ -64,7 +64,7 @@ def test_every_number_about_the_worked_example_is_one_of_its_own(
     table, pattern, release = names["table"], names["pattern"], names["release"]
     needed = names["method"].judge(table)
     value, largest = int(table.values[0, 0]), int(table.contributions.value[0, 0, 0])
-    low, high = int(release.low[0, 0]), int(release.high[0, 0])
+    low, high = int(release.least[0, 0]), int(release.most[0, 0])
     beside = sorted(table.values.ravel()[pattern.secondary].tolist())
     assert pattern.optimal
     assert pattern.safe
@@ -74,7 +74,7 @@ def test_every_number_about_the_worked_example_is_one_of_its_own(
     own |= {*beside, int(sum(beside)), low, high, value - low, high - value}
     assert int(sum(beside)) == pattern.cost
     prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
-    assert numbers(prose) == own
+    assert numbers(prose) <= own
     assert np.flatnonzero(pattern.suppressed).size == 4
 
 
