@@ -1,7 +1,7 @@
 """What the public knows of how the sums of a measure were protected, and what follows from it.
 
 An attacker takes from a published sum whatever it knows, and is left with a number that hides one contribution.
-:meth:`SumNoise.left` bounds that number from below, and :meth:`SumNoise.belief` says what can be believed of
+:meth:`SumNoise.left` bounds that number from below, and :meth:`SumNoise.believed` says what can be believed of
 the contribution behind it. Both use the parameters of the method and published numbers only.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -19,9 +19,26 @@ from lustrum.model.arrays import Floats, Ints
 from lustrum.protect.cell_key import CellKeyMagnitude
 from lustrum.protect.cell_key.magnitudes import flex
 from lustrum.protect.magnitudes.report import PublicFactors
+from lustrum.runtime.remembered import Remembered
 
 _ROUNDING = Fraction(1, 20)
 """How much rounding to whole units can add to the largest share."""
+
+
+class Believed(NamedTuple):
+    """A belief in few numbers; ``within`` is the best chance to guess a contribution within ``p`` percent."""
+
+    low: float
+    high: float
+    bits: float
+    within: float | None
+
+    @classmethod
+    def of(cls, belief: ContributionBelief, p: float | None) -> Believed:
+        return cls(*belief.ends, belief.bits, None if p is None else belief.within(p / 100))
+
+
+_KNOWN = Remembered[Believed](1 << 14)
 
 
 class SumNoise(Protocol):
@@ -44,7 +61,7 @@ class SumNoise(Protocol):
         """
         ...
 
-    def belief(self, left: int, published: int, *, direction: bool = False) -> ContributionBelief:
+    def believed(self, left: int, published: int, *, direction: bool = False) -> Believed:
         """What is believed of a contribution when this is left of a published sum."""
         ...
 
@@ -99,6 +116,14 @@ class FactorNoise:
             if left > 1 or side == "down"
         ]
         return min(both, key=lambda belief: round(belief.bits, 9))
+
+    def believed(self, left: int, published: int, *, direction: bool = False) -> Believed:
+        """The belief in few numbers, which many tables share."""
+        factors = self.public.factors
+        key = factors.least, factors.most, self.p, left, direction
+        return _KNOWN.get(
+            key, lambda: Believed.of(self.belief(left, published, direction=direction), self.p)
+        )
 
     def error(self, published: Floats, variables: int) -> Floats:
         """The typical error of the size, or that of the number of variables where no size is stated."""
@@ -158,6 +183,10 @@ class KeyedNoise:
         candidates, index = np.unique(near, return_inverse=True)
         probability = np.bincount(index.ravel(), weights=weight)
         return ContributionBelief(candidates, probability / probability.sum())
+
+    def believed(self, left: int, published: int, *, direction: bool = False) -> Believed:
+        """The belief in few numbers."""
+        return Believed.of(self.belief(left, published), self.p)
 
     def error(self, published: Floats, variables: int) -> Floats:
         """The mean size of the noise where one contribution is all of the sum; less where it is not."""

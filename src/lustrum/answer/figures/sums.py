@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from lustrum.audit.contribution import ContributionBelief
 from lustrum.model import AttackerFigures, Measure, Release, SizeFigures, SumFigures
 from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.numeric.arithmetic import log2
@@ -103,7 +102,7 @@ def _insiders(
     out = []
     for direction in (False, True)[: 2 if noise.hides_direction else 1]:
         near, typical = (
-            noise.belief(int(left[at]), int(published[at]), direction=direction)
+            noise.believed(int(left[at]), int(published[at]), direction=direction)
             for at in (worst, usual)
         )
         out.append(
@@ -111,13 +110,13 @@ def _insiders(
                 attacker="second-largest-with-direction" if direction else "second-largest",
                 published=int(published[worst]) / scale,
                 left=int(left[worst]) / scale,
-                low=near.ends[0] / scale,
-                high=near.ends[1] / scale,
+                low=near.low / scale,
+                high=near.high / scale,
                 bits=_rounded(near.bits),
                 risk=_risk(near.bits),
                 typical_bits=_rounded(typical.bits),
                 typical_risk=_risk(typical.bits),
-                within=_within(typical, noise.p),
+                within=None if typical.within is None else _rounded(typical.within),
             )
         )
     return tuple(out)
@@ -155,10 +154,6 @@ def _places(*values: Floats | Ints) -> tuple[int, int]:
     """Where the least value is and where the median; the next values decide ties, not the order of cells."""
     order = np.lexsort(values[::-1])
     return int(order[0]), int(order[(order.size - 1) // 2])
-
-
-def _within(belief: ContributionBelief, p: float | None) -> float | None:
-    return None if p is None else _rounded(belief.within(p / 100))
 
 
 def _risk(bits: float) -> float | None:
