@@ -263,7 +263,7 @@ def times(entries: int, root: Path) -> None:
         "sex": 2,
     }
     # As many areas as it takes for so many questions of which none holds another.
-    areas = 158 if entries <= 10_000 else 158 * entries // 10_000
+    areas = 158 if entries <= 10_000 else 160 * entries // 10_000
     sizes |= {"citizenship": 5, "area": areas}
     holdings = Holdings(
         PopulationStructure({name: (1 << size) - 1 for name, size in sizes.items()}),

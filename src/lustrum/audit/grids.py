@@ -222,6 +222,11 @@ class AxisNesting:
     covered: Mask
     """For each coarser category whether everybody in it has one of the finer ones."""
 
+    @cached_property
+    def tells(self) -> bool:
+        """Whether any finer category lies in a coarser one."""
+        return bool((self.place >= 0).any())
+
 
 @dataclass(frozen=True)
 class GridNesting:
@@ -240,38 +245,35 @@ class GridNesting:
     ) -> GridNesting | None:
         """How two grids nest; None where no cell of one lies in a cell of the other."""
         same, depth, width = True, len(coarse.axes), len(fine.axes)
-        found: dict[tuple[int, int], AxisNesting] = {}
-        for at, around in enumerate(coarse.axes):
+        inner: list[list[tuple[int, AxisNesting]]] = []
+        for around in coarse.axes:
             there = fine.by_name.get(around.variable)
             if there is not None and not around.span & there.span:
                 return None
             same &= there is not None and there.parts == around.parts
-            inner = [(i, structure.along(around, axis)) for i, axis in enumerate(fine.axes)]
-            found |= {(at, i): one for i, one in inner if one is not None}
-            if not any(one is not None and (one.place >= 0).any() for _, one in inner):
+            pairs = ((i, structure.along(around, axis)) for i, axis in enumerate(fine.axes))
+            inner.append([(i, one) for i, one in pairs if one is not None])
+            if not any(one.tells for _, one in inner[-1]):
                 return None
         cover: Mask = np.ones((1,) * depth, dtype=np.bool_)
-        for at in range(depth):
-            shape = along_axis(at, depth)
-            whole = [one.whole for (over, _), one in found.items() if over == at]
-            cover = cover & np.logical_or.reduce(whole).reshape(shape)
+        for at, here in enumerate(inner):
+            whole = reduce(or_, (one.whole for _, one in here))
+            cover = cover & whole.reshape(along_axis(at, depth))
         for i, axis in enumerate(fine.axes):
             if axis.span != structure.everything[axis.variable]:
                 shown: Mask = np.zeros((1,) * depth, dtype=np.bool_)
-                for (at, over), one in found.items():
-                    if over == i:
-                        shown = shown | one.covered.reshape(along_axis(at, depth))
+                for at, here in enumerate(inner):
+                    for over, one in here:
+                        if over == i:
+                            shown = shown | one.covered.reshape(along_axis(at, depth))
                 cover = cover & shown
         rest = ~np.broadcast_to(cover, coarse.shape)
         if same:
             return cls(coarse, fine, None, rest)
         inside = np.zeros((1,) * width, dtype=np.int64)
         missing = np.zeros((1,) * width, dtype=np.bool_)
-        for at, size in enumerate(coarse.shape):
-            along = np.full((1,) * width, -1, dtype=np.int64)
-            for (over, i), one in found.items():
-                if over == at:
-                    along = np.maximum(along, one.place.reshape(along_axis(i, width)))
+        for size, here in zip(coarse.shape, inner, strict=True):
+            along = reduce(np.maximum, (o.place.reshape(along_axis(i, width)) for i, o in here))
             inside = inside * size + along
             missing = missing | (along < 0)
         inside = np.broadcast_to(np.where(missing, -1, inside), fine.shape)

@@ -446,9 +446,9 @@ def _cut(coarse: PopulationGrid, fine: PopulationGrid) -> tuple[PopulationGrid, 
         else tuple(range(len(axis.parts)))
         for axis in coarse.axes
     ]
-    index = np.ix_(*picks)
     if tuple(map(len, picks)) == coarse.shape or not all(picks):
-        return coarse, index
+        return coarse, ...
+    index = np.ix_(*picks)
     axes = (
         GridAxis(axis.variable, tuple(axis.parts[at] for at in pick))
         for axis, pick in zip(coarse.axes, picks, strict=True)
