@@ -224,11 +224,6 @@ def test_mistakes_on_the_page_of_a_variable_are_said(
     assert said in answer.text
 
 
-def test_a_code_that_is_taken_for_a_label_is_named(bundled: TestClient) -> None:
-    wrong = bundled.get("/api/v1/tables?dataset=demo&by=sex&where=age:15-19")
-    assert "by its labels that is 4." in wrong.json()["detail"]
-
-
 def test_a_category_from_the_search_joins_those_selected(bundled: TestClient) -> None:
     found = bundled.get("/datasets/demo/find?by=age&where=region:1&q=lower+merrow")
     links = [a["href"] for a in Page(found.text).all("a")]
