@@ -235,7 +235,7 @@ def test_the_same_records_show_the_same_number_and_that_pins_no_cell(method: Any
         assert high is not None
         channel = release.channel
         assert channel is not None
-        numbers = own_numbers(release.published, low, high, channel)
+        numbers = own_numbers(release.numbers, low, high, channel)
         numbers = {place: n for place, n in numbers.items() if release.shown[place]}
         left = candidates(PAIR, low, high, numbers)
         assert table.values[:2].tolist() in left.tolist()
@@ -252,7 +252,7 @@ def test_an_empty_cell_without_keys_of_its_own_stays_0() -> None:
             table = keyed_table(LINE, inner, rng)
             release = method.apply(table)
             empty = table.values == 0
-            assert not release.published[empty].any()
+            assert not release.numbers[empty].any()
             # A shown 0 is one that stayed or a count that went to 0; the bounds allow for both.
             assert not release.least[empty].any()
             assert any("Empty cells stay 0" in note for note in release.notes)

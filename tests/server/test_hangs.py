@@ -235,15 +235,15 @@ def test_a_dataset_whose_records_are_still_being_opened_is_named_and_holds_nobod
             with served(app, lifespan="off") as url:
                 page = get(f"{url}/en/").text
                 cards = page.split('<ul class="cards">')[1].split("</ul>")[0].split("</li>")
-                (card,) = [card for card in cards if "not ready yet" in card]
+                (card,) = [card for card in cards if "being prepared" in card]
                 # By the title of its policy; what cannot be asked about yet is no link.
                 assert "Demo business register, public tables" in card
                 assert "href" not in card
                 assert "not available at the moment" not in page
                 assert "/datasets/demo" in page
-                assert "n’est pas encore prêt" in get(f"{url}/fr/").text
-                assert "not ready yet" in get(f"{url}/en/?q=register").text
-                assert "not ready yet" not in get(f"{url}/en/?q=nothing").text
+                assert "est en préparation" in get(f"{url}/fr/").text
+                assert "being prepared" in get(f"{url}/en/?q=register").text
+                assert "being prepared" not in get(f"{url}/en/?q=nothing").text
                 said = get(f"{url}/api/v1/datasets").json()
                 assert [dataset["name"] for dataset in said["datasets"]] == ["demo"]
                 assert said["opening"] == ["businesses"]

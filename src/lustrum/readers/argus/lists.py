@@ -47,13 +47,16 @@ class Apriori:
         '1;U\\n1;PL;1;2\\n'
         """
         names = list(product(*(axis.codes for axis in table.axes)))
-        every = "".join(code for axis in table.axes for code in axis.codes)
-        separator = next((one for one in ";,\t" if one not in every), "")
-        plain = all(code == code.strip() and code for axis in table.axes for code in axis.codes)
-        if not separator or not plain or set(every) & set('"\r\n') or "//" in every:
+        every = [code for axis in table.axes for code in axis.codes]
+        joined = "".join(every)
+        if (
+            any(code != code.strip() or not code for code in every)
+            or {*joined} & {*'";\r\n'}
+            or "//" in joined
+        ):
             raise InputError(
                 "An a-priori file cannot hold empty codes, nor codes with quotes, line breaks, blanks around "
-                "them, '//', or all of ';', ',' and tabs."
+                "them, '//' or ';'."
             )
         changes: list[tuple[tuple[str, ...], str, tuple[str, ...]]] = []
         for cell in np.flatnonzero(primary).tolist():
@@ -62,7 +65,7 @@ class Apriori:
                 levels = (int(lower[cell]), int(upper[cell]))
                 said = tuple(exact_text(level, table.decimals) for level in levels)
                 changes.append((names[cell], "PL", said))
-        return cls(tuple(changes), separator)
+        return cls(tuple(changes))
 
     @property
     def text(self) -> str:
