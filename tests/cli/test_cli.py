@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import socket
@@ -17,15 +18,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pc
 import pytest
+from rich.console import Console
 
 from browsing import axe_complaints, context_of
-from lustrum.cli import main
+from lustrum.cli import main, work
 from lustrum.demo import description_path, people
 from lustrum.demo.setup import copy_policy
 from lustrum.protect.population.public import SEARCH
 from lustrum.publish.bundles.make import make_bundle
 from lustrum.readers.layout import read_layout
 from lustrum.tabulate import FrameSource, Store, ingest, read_description
+from waiting import until
 
 DESCRIPTION = """
 [dataset]
@@ -468,3 +471,26 @@ def test_from_a_file_by_questions_and_roles_to_a_layout_and_its_exit_code(
     done = run(*audit, "--layout", str(tmp_path / "layout.toml"), data=tmp_path)
     assert done.returncode == 3
     assert "A number stands beside the word that it is hidden" in done.stdout
+
+
+def test_bundles_of_the_demo_that_are_missing_are_made_beside_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, asked, said = tmp_path / "python", tmp_path / "asked", io.StringIO()
+    program.write_text(f'#!/bin/sh\necho "$$ $@" > {asked}\nexec sleep 600\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+    monkeypatch.setattr("lustrum.demo.setup.place", lambda root: ["survey"])
+    with work.demo_in(tmp_path, Console(file=said)):
+        until(lambda: asked.is_file() and asked.read_text().endswith("\n"))
+        number, words = asked.read_text().strip().split(" ", 1)
+        assert words == f"-m lustrum demo --data {tmp_path}"
+        assert "Being made, and served soon: survey." in said.getvalue()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(number), 0)
+    # Where all are there, nothing is started.
+    asked.unlink()
+    monkeypatch.setattr("lustrum.demo.setup.place", lambda root: [])
+    with work.demo_in(tmp_path, Console(file=said)):
+        pass
+    assert not asked.exists()
