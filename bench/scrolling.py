@@ -1,6 +1,8 @@
 """Pages in a real browser: from a choice to new numbers, and whether scrolling a very long table ever waits.
 
     python bench/scrolling.py [--data FOLDER]
+    python bench/protected_areas.py --areas 190000 --drawn-cells 4746947 --data FOLDER
+    python bench/scrolling.py --areas FOLDER
 
 Serves the demo census from FOLDER (made if missing) and opens a table of about 100,000 cells in headless
 Chromium, first as the page shows it, then with all rows at once. It scrolls down by a notch of the wheel with
@@ -8,7 +10,8 @@ every frame, and prints how many frames there were, the longest one and how many
 50 ms. The same number of empty frames shows what the machine itself does.
 
 Before that it makes choices in the workspace, each a question that nobody asked before, and prints the time
-until the frame with the new numbers: wall, CPU of the server, and tasks of the page. It says the load.
+until the frame with the new numbers: wall, CPU of the server, and tasks of the page. It says the load. With
+--areas the choices are made in a bundle of very many areas, and nothing is scrolled.
 """
 
 from __future__ import annotations
@@ -54,6 +57,14 @@ CHOICES = {
     "a chart": [f"by=age&by=sex&as=chart&where=household_size:{n}" for n in range(1, 6)],
     "a map": [f"by=area:district&by=sex&as=map&where=household_size:{n}" for n in range(1, 6)],
 }
+IN_AREAS = {
+    "another area": [f"by=age&by=sex&where=area:E{n:08}" for n in range(70_000, 70_008)],
+    "another variable": [
+        f"by=age&by={name}&where=area:E{90_000 + n:08}"
+        for n, name in enumerate(("sex", "employment", "sex", "employment"))
+    ],
+    "areas of a district": [f"by=sex&where=area:district:D{n}&by=area" for n in range(3, 9)],
+}
 CHOOSE = """async (to) => {
   const began = performance.now();
   await new Promise((done) => {
@@ -65,9 +76,9 @@ CHOOSE = """async (to) => {
 }"""
 
 
-def choose(page: Page, address: str, server: int) -> None:
+def choose(page: Page, address: str, server: int, choices: dict[str, list[str]], data: str) -> None:
     """Time choices in the workspace; the first of each kind, which loads scripts, is not counted."""
-    page.goto(f"{address}/datasets/demo")
+    page.goto(f"{address}/datasets/{data}")
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable")
 
@@ -75,11 +86,11 @@ def choose(page: Page, address: str, server: int) -> None:
         metrics = session.send("Performance.getMetrics")["metrics"]
         return next(float(one["value"]) for one in metrics if one["name"] == "TaskDuration")
 
-    for name, questions in CHOICES.items():
+    for name, questions in choices.items():
         walls, served, drawn = [], [], []
         for question in questions:
             before = seconds_of(server), tasks()
-            walls.append(page.evaluate(CHOOSE, f"/datasets/demo?{question}"))
+            walls.append(page.evaluate(CHOOSE, f"/datasets/{data}?{question}"))
             served.append(1000 * (seconds_of(server) - before[0]))
             drawn.append(1000 * (tasks() - before[1]))
         figures = {
@@ -89,7 +100,8 @@ def choose(page: Page, address: str, server: int) -> None:
             "tasks of the page (ms)": median(drawn[1:]),
         }
         load = f"{os.getloadavg()[0]:.1f}"
-        record("From a choice to new numbers", {"choice": name, **figures, "load": load})
+        where = "From a choice to new numbers" + (": 190,000 areas" if data == "areas" else "")
+        record(where, {"choice": name, **figures, "load": load})
 
 
 def seconds_of(process: int) -> float:
@@ -130,16 +142,22 @@ def main() -> int:
     """Look at the demo data that are given, or at new ones."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, help="Folder of the demo data; made if missing.")
+    parser.add_argument("--areas", type=Path, help="Folder with a bundle of very many areas.")
     parser.add_argument("--chromium", default="/usr/bin/chromium")
     parser.add_argument("--port", type=int, default=8321)
     given = parser.parse_args()
+    if given.areas:
+        return look(given.areas, given.port, given.chromium, "areas")
     with tempfile.TemporaryDirectory() as folder:
         return look(given.data or Path(folder), given.port, given.chromium)
 
 
-def look(data: Path, port: int, chromium: str) -> int:
-    """Serve the demo and scroll through its table."""
-    command = [sys.executable, "-m", "lustrum", "serve", "--demo", "--data", str(data)]
+def look(data: Path, port: int, chromium: str, dataset: str = "demo") -> int:
+    """Serve the demo and scroll through its table, or make choices in a bundle."""
+    own = ["--demo", "--data", str(data)]
+    if dataset == "areas":
+        own = ["--bundle", str(data / "bundles" / "areas")]
+    command = [sys.executable, "-m", "lustrum", "serve", *own]
     server = subprocess.Popen([*command, "--port", str(port), "--seconds", "300"])
     address = f"http://127.0.0.1:{port}"
     try:
@@ -150,14 +168,16 @@ def look(data: Path, port: int, chromium: str) -> int:
             until = time.monotonic() + 600
             while time.monotonic() < until:
                 try:
-                    if ready.get(f"{address}/datasets/demo", timeout=120_000).ok:
+                    if ready.get(f"{address}/datasets/{dataset}", timeout=120_000).ok:
                         break
                 except Exception:  # it does not listen yet
                     pass
                 time.sleep(1)
-            choose(page, address, server.pid)
-            measure(page, address + TABLE, "first page of rows")
-            measure(page, f"{address}{TABLE}&page=all", "all rows")
+            choices = IN_AREAS if dataset == "areas" else CHOICES
+            choose(page, address, server.pid, choices, dataset)
+            if dataset == "demo":
+                measure(page, address + TABLE, "first page of rows")
+                measure(page, f"{address}{TABLE}&page=all", "all rows")
             browser.close()
     finally:
         server.terminate()
