@@ -63,7 +63,7 @@ IN_AREAS = {
         f"by=age&by={name}&where=area:E{90_000 + n:08}"
         for n, name in enumerate(("sex", "employment", "sex", "employment"))
     ],
-    "areas of a district": [f"by=sex&where=area:district:D{n}&by=area" for n in range(3, 9)],
+    "areas of a district": [f"by=sex&where=area:D{n}&by=area" for n in range(3, 9)],
 }
 CHOOSE = """async (to) => {
   const began = performance.now();
