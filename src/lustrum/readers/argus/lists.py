@@ -48,12 +48,8 @@ class Apriori:
         """
         names = list(product(*(axis.codes for axis in table.axes)))
         every = [code for axis in table.axes for code in axis.codes]
-        joined = "".join(every)
-        if (
-            any(code != code.strip() or not code for code in every)
-            or {*joined} & {*'";\r\n'}
-            or "//" in joined
-        ):
+        wrong = ('"', ";", "\r", "\n", "//")
+        if any(code != code.strip() or not code or any(w in code for w in wrong) for code in every):
             raise InputError(
                 "An a-priori file cannot hold empty codes, nor codes with quotes, line breaks, blanks around "
                 "them, '//' or ';'."
