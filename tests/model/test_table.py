@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -266,6 +267,21 @@ def test_choices_name_the_near_one_and_how_many_more_there_are() -> None:
     assert choices("sexx", ["age", "sex"]) == "did you mean 'sex'? There are: age, sex"
     assert choices("zzz", ["age", "sex"]) == "there are: age, sex"
     assert choices("zzz", []) == "there are none"
+
+
+def test_a_wrong_name_is_compared_with_few_of_very_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Comparing with all would cost seconds for each mistake, and anybody can make one."""
+    compared: list[int] = []
+
+    def near(given: str, names: list[str], n: int) -> list[str]:
+        compared.append(len(names))
+        return get_close_matches(given, names, n)
+
+    monkeypatch.setattr("lustrum.model.errors.get_close_matches", near)
+    codes = [f"{first}{i:05}" for first in "EW" for i in range(50_000)]
+    assert choices("W00012x", codes).startswith("did you mean 'W000")
+    assert choices("district", codes).startswith("there are: E00000, ")
+    assert compared == [1000, 0]
     many = choices("zzz", [f"code{i}" for i in range(20)])
     assert many.endswith("code7 and 12 more")
     assert "code8" not in many

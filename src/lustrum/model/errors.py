@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from itertools import islice
 
 from lustrum.model.text import say
 
@@ -75,6 +76,9 @@ class InternalError(LustrumError):
     """A bug of Lustrum's own."""
 
 
+_COMPARED = 1000  # names with which a wrong one is compared, so that no mistake costs seconds
+
+
 def choices(given: object, valid: Iterable[str], most: int = 8) -> str:
     """The tail of a message about a wrong name: the near ones first, then how many there are.
 
@@ -86,13 +90,20 @@ def choices(given: object, valid: Iterable[str], most: int = 8) -> str:
     names = list(valid)
     if not names:
         return say("there are none")
-    near = get_close_matches(given, names, n=1) if isinstance(given, str) else []
+    near = get_close_matches(given, _alike(given, names), n=1) if isinstance(given, str) else []
     listed = ", ".join(names[:most])
     if len(names) > most:
         listed = say("{some} and {rest} more", some=listed, rest=len(names) - most)
     if near:
         return say("did you mean {near!r}? There are: {listed}", near=near[0], listed=listed)
     return say("there are: {listed}", listed=listed)
+
+
+def _alike(given: str, names: list[str]) -> list[str]:
+    """Names that are worth comparing with a wrong one: of very many those that begin alike, and no more."""
+    if len(names) <= _COMPARED:
+        return names
+    return list(islice((name for name in names if name[:2] == given[:2]), _COMPARED))
 
 
 def check_known(
