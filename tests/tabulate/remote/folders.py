@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sqlite3
+import sys
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
@@ -21,6 +22,22 @@ from lustrum.tabulate.remote import Connection
 from tabulate.worlds import SECRET, World
 
 QUIET = Console(file=io.StringIO())
+TOGETHER = """
+import sys
+from lustrum.cli import main
+for line in {lines}:
+    sys.argv = line.split()
+    try:
+        main()
+    except SystemExit as ended:
+        if ended.code:
+            raise
+"""
+
+
+def in_one_process(lines: list[str], before: str = "", after: str = "") -> list[str]:
+    """A program that runs commands one after the other, between what else is to be run."""
+    return [sys.executable, "-c", before + TOGETHER.format(lines=lines) + after]
 
 
 def toml(words: Mapping[str, Any]) -> str:

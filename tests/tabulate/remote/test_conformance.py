@@ -91,8 +91,8 @@ def test_a_database_that_answers_otherwise_in_one_number_is_found_out(
 ) -> None:
     world = find_world()
     connection = in_duckdb(world, tmp_path / "world.duckdb", True)
-    assert check_engine(connection, world.dataset, 20).conforms
-    assert check_engine(replace(connection, keys=None), world.dataset, 5).conforms
+    assert check_engine(connection, world.dataset, 8).conforms
+    assert check_engine(replace(connection, keys=None), world.dataset, 3).conforms
     answered = Database.rows
     for wrong in ("n", "s", "low", "everybody", "value"):
 
@@ -110,7 +110,7 @@ def test_a_database_that_answers_otherwise_in_one_number_is_found_out(
         with monkeypatch.context() as patch:
             # Only answers to questions are wrong: what is read as the copy holds none of these columns.
             patch.setattr(Database, "rows", one_more)
-            assert not check_engine(connection, world.dataset, 20).conforms
+            assert not check_engine(connection, world.dataset, 8).conforms
 
 
 def test_ibis_knows_every_word_that_a_connection_gives_it() -> None:

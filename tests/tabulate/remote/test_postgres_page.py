@@ -1,11 +1,9 @@
-"""The page on PostgreSQL as it is written: each command in a process of its own, and no secret anywhere."""
+"""The page on PostgreSQL as it is written: its commands in one process, and no secret anywhere."""
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -14,7 +12,7 @@ from lustrum.cli.protect import protect_dataset
 from lustrum.model import Dataset
 from lustrum.tabulate import FrameSource, Store, ingest
 from lustrum.tabulate.keys import dataset_key
-from tabulate.remote.folders import QUIET, toml
+from tabulate.remote.folders import QUIET, in_one_process, toml
 from tabulate.remote.tables import find_world, in_postgres
 from tabulate.worlds import SECRET
 
@@ -51,16 +49,17 @@ def test_the_commands_of_the_page_protect_records_that_stay_in_the_database(
     data = tmp_path / "lustrum-data"
     SECRET.write(data / "record-keys.secret")
     before = postgres.log.stat().st_size
-    said = ""
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     commands = "".join(re.findall(r"```sh\n(.*?)```", page, re.DOTALL)).splitlines()
     assert [line.split()[1] for line in commands].count("keys") == 2
-    for words in (*(line.split() for line in commands), [sys.executable, "-c", python[1]]):
-        done = subprocess.run(
-            words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, (words, done.stdout[-2000:], done.stderr[-2000:])
-        said += done.stdout + done.stderr
+    done = subprocess.run(
+        in_one_process(commands, after=python[1]),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, (done.stdout[-2000:], done.stderr[-2000:])
+    said = done.stdout + done.stderr
     logged = postgres.log.read_bytes()[before:]
     files = [f for f in tmp_path.rglob("*") if f.is_file() and f.name != "record-keys.secret"]
     kept = b"".join(file.read_bytes() for file in files) + said.encode() + logged

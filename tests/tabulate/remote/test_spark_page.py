@@ -17,28 +17,29 @@ from lustrum.cli.protect import protect_dataset
 from lustrum.model import Dataset
 from lustrum.tabulate import FrameSource, Store, ingest
 from lustrum.tabulate.keys import dataset_key
-from tabulate.remote.folders import QUIET, toml
+from tabulate.remote.folders import QUIET, in_one_process, toml
 from tabulate.remote.tables import find_world
 from tabulate.worlds import SECRET
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "your-data-in-spark.md"
 SAVE = """
 import tomllib
-from pyspark.sql import SparkSession
+from lustrum.tabulate.remote.spark import spark_session
 words = tomllib.load(open("spark.toml", "rb"))
-builder = SparkSession.builder.master(words["master"])
-for name, value in words["settings"].items():
-    builder = builder.config(name, value)
-session = builder.getOrCreate()
+session = spark_session(words["master"], words["settings"])
 session.sql("CREATE DATABASE census")
 session.read.parquet("people.parquet").write.saveAsTable("census.people")
 """
 
 
-@pytest.mark.parametrize("private", [True, pytest.param(False, marks=pytest.mark.deep)])
+@pytest.mark.parametrize(
+    ("private", "together"),
+    [(True, True), *(pytest.param(p, False, marks=pytest.mark.deep) for p in (True, False))],
+)
 def test_the_commands_of_the_page_protect_a_table_that_another_process_saved(
-    tmp_path: Path, private: bool
+    tmp_path: Path, private: bool, together: bool
 ) -> None:
+    """In `make test` one process saves and runs all commands, so that Java starts once."""
     if services.ensure_services.java() is None:
         pytest.skip("Java is missing; run scripts/ensure_services.py")
     world, page = find_world(), PAGE.read_text()
@@ -76,10 +77,12 @@ def test_the_commands_of_the_page_protect_a_table_that_another_process_saved(
         "PATH": "/usr/bin:/bin",
     }
     said = ""
-    for words in (
+    lines = [line for line in commands.split("\n") if line]
+    programs = [
         [sys.executable, "-c", SAVE],
-        *([lustrum, *line.split()[1:]] for line in commands.split("\n") if line),
-    ):
+        *([lustrum, *line.split()[1:]] for line in lines),
+    ]
+    for words in [in_one_process(lines, before=SAVE)] if together else programs:
         done = subprocess.run(
             words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
         )
