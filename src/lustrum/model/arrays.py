@@ -18,3 +18,5 @@ Array: TypeAlias = npt.NDArray[Any]
 """An array of any type, where the caller decides it."""
 Sparse: TypeAlias = Any
 """A ``scipy.sparse.csr_array``; scipy ships no types."""
+Whole: TypeAlias = int | np.integer[Any]
+"""A whole number of Python or of numpy: loops that numba compiles get either."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.model.arrays import Array
+from lustrum.model.arrays import Array, Whole
 from lustrum.numeric.compiled import compiled
 
 
@@ -33,7 +33,7 @@ def unit_of(word: Any) -> float:  # pragma: no cover
 
 
 @compiled
-def below_of(half: Any, count: int) -> Any:  # pragma: no cover
+def below_of(half: Any, count: Whole) -> Any:  # pragma: no cover
     """A number below ``count``, which is less than 2**31, from 32 random bits."""
     return np.int64((half * np.uint64(count)) >> np.uint64(32))
 
@@ -58,10 +58,10 @@ def own_next_word(state: Array) -> Any:  # pragma: no cover
 
 
 @compiled
-def unit(state: Any) -> float:  # pragma: no cover
+def unit(state: Array) -> float:  # pragma: no cover
     return unit_of(next_word(state))
 
 
 @compiled
-def below(state: Any, count: int) -> Any:  # pragma: no cover
+def below(state: Array, count: Whole) -> Any:  # pragma: no cover
     return below_of(next_word(state) >> np.uint64(32), count)

@@ -18,7 +18,7 @@ import numpy as np
 
 from lustrum.audit.bounding.lattice import integer_kernel, integer_solution, reduced
 from lustrum.audit.knowledge.reduce import Piece
-from lustrum.model.arrays import Array, Floats, Ints, Words
+from lustrum.model.arrays import Array, Floats, Ints, Whole, Words
 from lustrum.numeric.compiled import compiled
 from lustrum.numeric.later import sparse
 from lustrum.numeric.solve.highs import Program, solved
@@ -29,12 +29,12 @@ from lustrum.numeric.stream import below_of, own_next_word
 
 
 @compiled
-def _below(state: Any, count: Any) -> Any:  # pragma: no cover
+def _below(state: Array, count: Whole) -> Any:  # pragma: no cover
     return below_of(own_next_word(state) >> np.uint64(32), count)
 
 
 @compiled
-def _sign(state: Any) -> Any:  # pragma: no cover
+def _sign(state: Array) -> Any:  # pragma: no cover
     return np.int64(1) if own_next_word(state) >> np.uint64(63) else np.int64(-1)
 
 
@@ -47,7 +47,7 @@ def _reach(  # pragma: no cover
     cells: Array,
     steps: Array,
     move: int,
-    sign: Any,
+    sign: Whole,
 ) -> Any:
     """How many times a step can be taken."""
     most = np.int64(2**31)
@@ -105,7 +105,7 @@ def approach(  # pragma: no cover
     high: Array,
     least: Array,
     most: Array,
-    state: Any,
+    state: Array,
     tries: int,
 ) -> bool:
     """Move a table towards a bound: one step in four moves the tied cells, the others change the rest."""

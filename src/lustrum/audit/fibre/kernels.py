@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from lustrum.model.arrays import Array, Floats
+from lustrum.model.arrays import Array, Floats, Whole
 from lustrum.numeric.arithmetic_loops import exp, log, log_gamma
 from lustrum.numeric.compiled import Loop
 from lustrum.numeric.compiled import compiled as keep_compiled
@@ -55,7 +55,7 @@ def _next(state: Array) -> Any:  # pragma: no cover
 
 
 @compiled
-def _unit(state: Any) -> float:  # pragma: no cover
+def _unit(state: Array) -> float:  # pragma: no cover
     return unit_of(_next(state))
 
 
@@ -101,8 +101,8 @@ def _square_step(  # pragma: no cover
     v: int,
     low: int,
     high: int,
-    first: Any,
-    level: Any,
+    first: float,
+    level: float,
     logs: Array,
     weights: Array,
 ) -> Any:
@@ -229,10 +229,10 @@ def _line_step(  # pragma: no cover
     cells: Array,
     steps: Array,
     size: int,
-    low: Any,
-    high: Any,
+    low: Whole,
+    high: Whole,
     counted: Array,
-    state: Any,
+    state: Array,
     logs: Array,
     weights: Array,
 ) -> Any:
@@ -276,10 +276,10 @@ def run_lines(  # pragma: no cover
     indptr: Array,
     cells: Array,
     steps: Array,
-    mixed: Any,
+    mixed: float,
     hyper: bool,
     logs: Array,
-    state: Any,
+    state: Array,
     thin: int,
     keep: Array,
     out: Array,

@@ -8,12 +8,12 @@ come sorted by owner, so that a cell remembers one owner at a time.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from lustrum.model import Contributions
-from lustrum.model.arrays import Array, Floats, Indices, Ints, Mask
+from lustrum.model.arrays import Array, Floats, Indices, Ints, Mask, Whole
 from lustrum.numeric.compiled import compiled
 from lustrum.numeric.counting.kernel import empty_rows, rank_several
 from lustrum.numeric.counting.plan import Plan
@@ -192,11 +192,11 @@ def _categories(plan: Plan) -> tuple[Ints, Ints, Ints, Ints]:
 
 @compiled
 def _insert(
-    cell: Any,
-    value: Any,
-    owner: Any,
-    weight: Any,
-    filled: Any,
+    cell: Whole,
+    value: Whole,
+    owner: Whole,
+    weight: float,
+    filled: Whole,
     values: Array,
     owners: Array,
     weights: Array,
@@ -232,8 +232,8 @@ def _rank_single(
     size: int,
     contributors: Array,
     values: Array,
-    owners: Any,
-    weights: Any,
+    owners: Array,
+    weights: Array,
 ) -> None:  # pragma: no cover
     """Records that are all that their owner has: each stands in one cell of atoms."""
     ranks = values.shape[1]
@@ -262,9 +262,9 @@ def _roll_up(
     owners: Array,
     weights: Array,
     out_contributors: Array,
-    out_values: Any,
-    out_owners: Any,
-    out_weights: Any,
+    out_values: Array,
+    out_owners: Array,
+    out_weights: Array,
 ) -> None:  # pragma: no cover
     """Join atoms of one axis to categories."""
     ranks = values.shape[1]
@@ -295,7 +295,7 @@ def _roll_up(
 
 @compiled
 def _close(
-    cell: Any, state: Array, contributors: Array, values: Any, owners: Any, weights: Any
+    cell: Whole, state: Array, contributors: Array, values: Array, owners: Array, weights: Array
 ) -> None:  # pragma: no cover
     """Rank the owner that a cell remembers."""
     if state[cell, 3] > 0:
@@ -318,8 +318,8 @@ def _rank_several(
     state: Array,
     contributors: Array,
     values: Array,
-    owners: Any,
-    weights: Any,
+    owners: Array,
+    weights: Array,
 ) -> None:  # pragma: no cover
     """Records sorted by owner; ``state`` holds the owner of a cell, its sum, its weights and its records."""
     axes = atoms.size

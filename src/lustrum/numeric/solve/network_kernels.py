@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.model.arrays import Array
+from lustrum.model.arrays import Array, Whole
 from lustrum.numeric.compiled import compiled, compiled_if_large
 
 LOWER, TREE, UPPER = 1, 0, -1
@@ -248,7 +248,7 @@ def _layers(  # pragma: no cover
 
 
 @compiled_if_large
-def _send(k: int, amount: Any, mate: Array, room: Array) -> None:  # pragma: no cover
+def _send(k: int, amount: Whole, mate: Array, room: Array) -> None:  # pragma: no cover
     """Use room in one direction, which adds room in the other."""
     room[k] -= amount
     room[mate[k]] += amount
@@ -258,7 +258,7 @@ def _send(k: int, amount: Any, mate: Array, room: Array) -> None:  # pragma: no 
 def push(  # pragma: no cover
     source: int,
     sink: int,
-    limit: Any,
+    limit: Whole,
     indptr: Array,
     to: Array,
     mate: Array,
@@ -326,7 +326,7 @@ def push(  # pragma: no cover
 
 @compiled_if_large
 def settle(  # pragma: no cover
-    questions: Any,
+    questions: Array,
     tail: Array,
     head: Array,
     slot: Array,

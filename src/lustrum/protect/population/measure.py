@@ -353,7 +353,7 @@ def tables_of_a_kind(
 
 @compiled
 def _number_cells(
-    codes: Any, rows: Any, group: Any, sizes: Any, numbers: Any
+    codes: Array, rows: Array, group: Array, sizes: Array, numbers: Array
 ) -> None:  # pragma: no cover
     """The cell of a table in which each finest cell lies."""
     for i in range(numbers.size):
@@ -364,7 +364,7 @@ def _number_cells(
 
 
 @compiled
-def _add_up(numbers: Any, true: Any, shown: Any, sums: Any) -> None:  # pragma: no cover
+def _add_up(numbers: Array, true: Array, shown: Array, sums: Array) -> None:  # pragma: no cover
     """True and shown counts of the cells of a table."""
     for i in range(numbers.size):
         sums[numbers[i], 0] += true[i]

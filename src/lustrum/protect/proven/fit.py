@@ -160,7 +160,7 @@ def _rake(
 
 
 @compiled
-def _step(pull: Any, total: Any, target: Any, strength: Any) -> Any:  # pragma: no cover
+def _step(pull: float, total: float, target: float, strength: float) -> Any:  # pragma: no cover
     """By how much a pull changes: the root of a rising, convex function, by Newton's method in short steps."""
     step = 0.0
     for _ in range(60):

@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError, Table
-from lustrum.model.arrays import Ints, Mask
+from lustrum.model.arrays import Ints, Mask, Sparse
 from lustrum.protect.suppression.problem import ContributorView, SuppressionProblem
 
 _OPEN = np.iinfo(np.int64).max // 4
@@ -103,7 +102,7 @@ def contributor_numbers(tables: Sequence[Table]) -> Ints:
 def ranked_contributions(
     tables: Sequence[Table],
     starts: Sequence[int],
-    relations: Any,
+    relations: Sparse,
     *,
     alone_only: bool,
     named: bool = True,
@@ -152,7 +151,7 @@ def _own(table: Table, alone_only: bool) -> tuple[Ints, Ints, Mask]:
     return value, np.full(value.shape, -1, dtype=np.int64), alone
 
 
-def _numbered(who: Ints, cell: Ints, alone: Mask, relations: Any) -> Ints:
+def _numbered(who: Ints, cell: Ints, alone: Mask, relations: Sparse) -> Ints:
     """Numbers for holdings that have none; the sole one in a total is the sole one in its parts."""
     without = who < 0
     if not without.any():
@@ -179,7 +178,7 @@ def _numbered(who: Ints, cell: Ints, alone: Mask, relations: Any) -> Ints:
     return np.asarray(np.where(without, out[tops], out))
 
 
-def _sums(relations: Any) -> list[tuple[int, list[int]]]:
+def _sums(relations: Sparse) -> list[tuple[int, list[int]]]:
     """The relations that say that one cell is the sum of others."""
     sums = []
     ends = relations.indptr.tolist()
@@ -202,7 +201,7 @@ def _sums(relations: Any) -> list[tuple[int, list[int]]]:
 def views_of(
     contributions: RankedContributions,
     values: Ints,
-    relations: Any,
+    relations: Sparse,
     primary: Mask,
     levels: Ints,
     *,
@@ -356,7 +355,7 @@ def _view(
 class _Implied:
     """Lower ends of totals that follow from those of their parts, where no value is negative."""
 
-    def __init__(self, relations: Any) -> None:
+    def __init__(self, relations: Sparse) -> None:
         self._of_part: dict[int, list[int]] = {}
         self._sums = _sums(relations)
         for number, (_, parts) in enumerate(self._sums):

@@ -11,7 +11,7 @@ import numpy as np
 
 from lustrum.audit.knowledge.published import hidden_cube
 from lustrum.model import InputError, Table
-from lustrum.model.arrays import Floats, Ints, Mask
+from lustrum.model.arrays import Array, Floats, Ints, Mask, Sparse
 from lustrum.model.errors import NotJudgedError
 from lustrum.numeric.solve.highs import FINE, Program, single_optimum, solved
 from lustrum.numeric.structure import Structure, TableLayout, complete_relations
@@ -129,7 +129,7 @@ def cube_behind(
     shown = problem.values.size
     numbers = np.arange(shown)
 
-    def longer(array: Any, fill: int) -> Any:
+    def longer(array: Array, fill: int) -> Any:
         return np.concatenate([array, np.full(cells, fill, dtype=array.dtype)])
 
     nonnegative = bool((problem.values >= 0).all())
@@ -156,7 +156,7 @@ def cube_behind(
     return cube_problem, numbers
 
 
-def _fitting_cube(relations: Any, values: Ints, cells: int, *, whole: bool) -> Ints:
+def _fitting_cube(relations: Sparse, values: Ints, cells: int, *, whole: bool) -> Ints:
     """A cube that has these tables as its sums, in whole units, by an integer program."""
     shown = values.size
     right = -(relations[:, :shown] @ values)
@@ -179,7 +179,7 @@ def _fitting_cube(relations: Any, values: Ints, cells: int, *, whole: bool) -> I
     return cube
 
 
-def _fitting(point: Floats | None, relations: Any, values: Ints) -> Ints | None:
+def _fitting(point: Floats | None, relations: Sparse, values: Ints) -> Ints | None:
     """The whole cube at a point, if it has these tables as its sums."""
     if point is None:
         return None

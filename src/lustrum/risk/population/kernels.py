@@ -245,7 +245,9 @@ def _short_of(people: int, shape: float, deviations: float) -> float:
 
 
 @compiled
-def _pick(word: Any, offset: Any, bits: Any, entries: Array) -> Any:  # pragma: no cover
+def _pick(
+    word: np.uint64, offset: np.uint64, bits: np.uint64, entries: Array
+) -> Any:  # pragma: no cover
     """The upper bits of a word choose an entry, the lower ones whether to stay with it."""
     index = word >> (_64 - bits)
     entry = entries[offset + index]
@@ -254,7 +256,7 @@ def _pick(word: Any, offset: Any, bits: Any, entries: Array) -> Any:  # pragma: 
 
 @compiled
 def _multinomials(
-    counter: Any,
+    counter: np.uint64,
     sample: Array,
     people: int,
     tables: Any,
@@ -285,7 +287,7 @@ def _multinomials(
 
 
 @compiled
-def _new_cell(word: Any, unseen: Array, colours: int) -> Any:  # pragma: no cover
+def _new_cell(word: np.uint64, unseen: Array, colours: int) -> Any:  # pragma: no cover
     """The cell of a new colour: the next of a shuffle made on the way, or any when all are taken."""
     u = unit_of(word)
     if colours >= unseen.size:
@@ -299,7 +301,7 @@ def _new_cell(word: Any, unseen: Array, colours: int) -> Any:  # pragma: no cove
 
 @compiled
 def _urns(
-    counter: Any,
+    counter: np.uint64,
     start: Array,
     seen: Array,
     unseen: Array,
@@ -355,7 +357,7 @@ def _urns(
 
 
 @compiled
-def _ones(word: Any) -> Any:  # pragma: no cover
+def _ones(word: np.uint64) -> Any:  # pragma: no cover
     """How many bits of a word are set."""
     pairs, fours, bytes_ = _U(0x5555555555555555), _U(0x3333333333333333), _U(0x0F0F0F0F0F0F0F0F)
     word -= (word >> _U(1)) & pairs
@@ -395,7 +397,13 @@ def _black_sums(theta: float, balls: int, people: int) -> Any:  # pragma: no cov
 
 @compiled
 def _urns_by_bars(
-    counter: Any, start: Array, seen: Array, unseen: Array, theta: float, people: int, out: Array
+    counter: np.uint64,
+    start: Array,
+    seen: Array,
+    unseen: Array,
+    theta: float,
+    people: int,
+    out: Array,
 ) -> None:  # pragma: no cover
     """Urns whose work grows with the sample and not with the people.
 

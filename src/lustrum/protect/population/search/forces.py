@@ -9,13 +9,13 @@ costs; what seems worth it is then worked out exactly.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from lustrum.model.arrays import Array
+from lustrum.model.arrays import Array, Whole
 from lustrum.numeric.compiled import compiled
-from lustrum.protect.population.search.layout import TablePlan
+from lustrum.protect.population.search.layout import SearchLayout, TablePlan
 from lustrum.runtime.stop import check_stop, report_progress, still_working
 
 _DENSE = 4
@@ -38,7 +38,7 @@ class Costs(NamedTuple):
 
 @compiled
 def change(
-    errors: Any, forces: Any, at: Any, by: Any, kind: Any, force: Any
+    errors: Array, forces: Array, at: Whole, by: Whole, kind: Whole, force: Array
 ) -> None:  # pragma: no cover
     """Change the error of a controlled cell, and with it the force."""
     error = errors[at] + by
@@ -51,7 +51,7 @@ def change(
 
 @compiled
 def set_forces(
-    errors: Any, kinds: Any, force: Any, forces: Any, low: Any, high: Any
+    errors: Array, kinds: Array, force: Array, forces: Array, low: Whole, high: Whole
 ) -> None:  # pragma: no cover
     """Work out the forces of the controlled cells ``low`` to ``high`` from their errors."""
     reach = np.int64(force.shape[1] // 2)
@@ -71,7 +71,7 @@ class Places(NamedTuple):
 
 
 @compiled
-def room(layout: Any) -> Any:  # pragma: no cover
+def room(layout: SearchLayout) -> Places:  # pragma: no cover
     """Room for the places of a finest cell."""
     return Places(
         np.zeros(layout.variable_of.size, dtype=np.uint64),
@@ -82,7 +82,7 @@ def room(layout: Any) -> Any:  # pragma: no cover
 
 
 @compiled
-def place_inner(layout: Any, codes: Any, lies: Any) -> None:  # pragma: no cover
+def place_inner(layout: SearchLayout, codes: Array, lies: Places) -> None:  # pragma: no cover
     """Find the categories of a finest cell, and its place in one slice."""
     category, inner = lies.category, lies.inner
     for k in range(layout.variable_of.size - 1):
@@ -95,7 +95,7 @@ def place_inner(layout: Any, codes: Any, lies: Any) -> None:  # pragma: no cover
 
 
 @compiled
-def place(layout: Any, codes: Any, lies: Any) -> None:  # pragma: no cover
+def place(layout: SearchLayout, codes: Array, lies: Places) -> None:  # pragma: no cover
     """Find where a finest cell lies: in one slice, and where each of its slices begins."""
     place_inner(layout, codes, lies)
     for r in range(lies.base.size):
@@ -107,7 +107,7 @@ def place(layout: Any, codes: Any, lies: Any) -> None:  # pragma: no cover
 
 
 @compiled
-def _is_dense(layout: Any, cells: Any) -> bool:  # pragma: no cover
+def _is_dense(layout: SearchLayout, cells: Whole) -> bool:  # pragma: no cover
     """Whether whole slices are added up sooner than the places of so many cells in them."""
     lookups = -layout.table_offset.size
     whole = 0
@@ -119,14 +119,14 @@ def _is_dense(layout: Any, cells: Any) -> bool:  # pragma: no cover
 
 @compiled
 def slice_fields(
-    layout: Any,
-    codes: Any,
-    low: Any,
-    high: Any,
-    forces: Any,
-    lies: Any,
-    sums: Any,
-    fields: Any,
+    layout: SearchLayout,
+    codes: Array,
+    low: Whole,
+    high: Whole,
+    forces: Array,
+    lies: Places,
+    sums: Array,
+    fields: Array,
 ) -> None:  # pragma: no cover
     """Note half of what the forces on the cells ``low`` to ``high`` of one slice add up to.
 
@@ -188,7 +188,7 @@ def add_errors(plan: TablePlan, codes: Array, by: Array, errors: Array) -> None:
 
 @compiled
 def _add_slices(
-    layout: Any, codes: Any, order: Any, first: Any, by: Any, errors: Any
+    layout: SearchLayout, codes: Array, order: Array, first: Array, by: Array, errors: Array
 ) -> None:  # pragma: no cover
     """Add up the cells of every slice by itself, and then the slice to all runs."""
     lies = room(layout)

@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lustrum.model.arrays import Array
+from lustrum.model.arrays import Array, Whole
 from lustrum.model.workers import workers
 from lustrum.numeric.compiled import compiled
-from lustrum.protect.population.search.forces import place, room
+from lustrum.protect.population.search.forces import Costs, place, room
+from lustrum.protect.population.search.layout import SearchCells, SearchLayout
 from lustrum.protect.population.search.moves import allowed, make, move_cost, moved_places
 
 _LANES = 2
@@ -209,7 +210,7 @@ class Lanes:
 
 @compiled
 def _follow(
-    errors: Any, forces: Any, others: Any, other_forces: Any, low: Any, high: Any
+    errors: Array, forces: Array, others: Array, other_forces: Array, low: Whole, high: Whole
 ) -> None:  # pragma: no cover
     """Give the errors and forces of some controlled cells to the other lanes, where theirs differ."""
     for lane in range(others.shape[0]):
@@ -222,7 +223,7 @@ def _follow(
 
 @compiled
 def _copy_fields(
-    slice_first: Any, slices: Any, fields: Any, others: Any
+    slice_first: Array, slices: Array, fields: Array, others: Array
 ) -> None:  # pragma: no cover
     """Copy the fields of the cells of some slices."""
     for g in slices:
@@ -233,7 +234,7 @@ def _copy_fields(
 
 @compiled
 def replay(
-    layout: Any, cells: Any, first: Any, lane: Any, step: Any, costs: Any
+    layout: SearchLayout, cells: SearchCells, first: Lane, lane: Lane, step: Whole, costs: Costs
 ) -> None:  # pragma: no cover
     """Make the moves of ``lane`` again, one by one, in the errors of ``first``.
 
@@ -265,7 +266,9 @@ def replay(
 
 
 @compiled
-def _stands(cells: Any, stood: Any, i: Any, j: Any, k: Any, m: Any) -> bool:  # pragma: no cover
+def _stands(
+    cells: SearchCells, stood: Whole, i: Whole, j: Whole, k: Whole, m: Whole
+) -> bool:  # pragma: no cover
     """Whether the cells of a move stand as they did: the first and the fourth alike, the others opposite."""
     if cells.up[i] != stood or (m >= 0 and cells.up[m] != stood):
         return False
@@ -273,7 +276,9 @@ def _stands(cells: Any, stood: Any, i: Any, j: Any, k: Any, m: Any) -> bool:  # 
 
 
 @compiled
-def follow(layout: Any, cells: Any, first: Any, lane: Any, source: Any) -> None:  # pragma: no cover
+def follow(
+    layout: SearchLayout, cells: SearchCells, first: Lane, lane: Lane, source: Lane
+) -> None:  # pragma: no cover
     """Give the first lane's errors, forces and cells to ``lane``, wherever a move of ``source`` changes them.
 
     It does not matter whether a move was made again.

@@ -17,12 +17,18 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.model.arrays import Array
+from lustrum.model.arrays import Array, Whole
 from lustrum.numeric.compiled import compiled
 from lustrum.numeric.stream import next_word
-from lustrum.protect.population.search.forces import place, place_inner, room
+from lustrum.protect.population.search.forces import Places, place, place_inner, room
 from lustrum.protect.population.search.lanes import Together
-from lustrum.protect.population.search.layout import KINDS, ControlledTable, TablePlan
+from lustrum.protect.population.search.layout import (
+    KINDS,
+    ControlledTable,
+    SearchCells,
+    SearchLayout,
+    TablePlan,
+)
 from lustrum.protect.population.search.moves import (
     allowed,
     exchange_cost,
@@ -75,7 +81,7 @@ def _in_large_errors(plan: TablePlan, codes: Array, errors: Array, beyond: int) 
 
 
 def visited_to_end(
-    stage: Stage, sweep: int, cells: Any, errors: Array, majors: Array, together: Together
+    stage: Stage, sweep: int, cells: SearchCells, errors: Array, majors: Array, together: Together
 ) -> Array:
     """The finest cells to visit so that no error is larger than ``stage.beyond``, in extra tables neither.
 
@@ -129,7 +135,7 @@ def _first_of(marked: Array, first: Array, majors: Array, most: int) -> Array:
 
 @compiled
 def mark_far(
-    errors: Any, kinds: Any, beyond: Any, single: Any, low: Any, high: Any, far: Any
+    errors: Array, kinds: Array, beyond: Whole, single: Whole, low: Whole, high: Whole, far: Array
 ) -> None:  # pragma: no cover
     """Mark the controlled cells ``low`` to ``high`` with errors beyond ``beyond``, but for single ones."""
     for at in range(low, high):
@@ -138,14 +144,14 @@ def mark_far(
 
 @compiled
 def mark_inside(
-    layout: Any,
-    codes: Any,
-    slice_first: Any,
-    slices: Any,
-    major_runs: Any,
-    others: Any,
-    far: Any,
-    marks: Any,
+    layout: SearchLayout,
+    codes: Array,
+    slice_first: Array,
+    slices: Array,
+    major_runs: Array,
+    others: Array,
+    far: Array,
+    marks: Array,
 ) -> None:  # pragma: no cover
     """Mark the finest cells of some slices in far controlled cells of ``major_runs``, or else of ``others``."""
     lies = room(layout)
@@ -160,7 +166,9 @@ def mark_inside(
 
 
 @compiled
-def _is_inside(layout: Any, runs: Any, far: Any, lies: Any) -> bool:  # pragma: no cover
+def _is_inside(
+    layout: SearchLayout, runs: Array, far: Array, lies: Places
+) -> bool:  # pragma: no cover
     """Whether a finest cell lies in a far controlled cell of some runs."""
     for r in runs:
         for t in range(np.uint64(layout.run_first[r]), np.uint64(layout.run_stop[r])):
@@ -185,7 +193,7 @@ _NEAR = 32
 
 def walk(
     stage: Stage,
-    cells: Any,
+    cells: SearchCells,
     errors: Array,
     tally: Array,
     state: Array,
@@ -309,14 +317,14 @@ def _inside(plan: TablePlan, codes: Array, target: int) -> Array:
 
 @compiled
 def _make(
-    layout: Any,
-    cells: Any,
-    move_cells: Any,
-    errors: Any,
-    forces: Any,
-    tally: Any,
-    step: Any,
-    force: Any,
+    layout: SearchLayout,
+    cells: SearchCells,
+    move_cells: Array,
+    errors: Array,
+    forces: Array,
+    tally: Array,
+    step: Whole,
+    force: Array,
 ) -> Any:  # pragma: no cover
     """Make a swap or an exchange; returns the controlled cells that it changes."""
     lies = room(layout)
@@ -328,17 +336,17 @@ def _make(
 
 @compiled
 def _cheapest(
-    layout: Any,
-    cells: Any,
-    chosen: Any,
-    inside: Any,
-    rests: Any,
-    number: Any,
-    errors: Any,
-    tally: Any,
-    near: Any,
-    rise: Any,
-    best: Any,
+    layout: SearchLayout,
+    cells: SearchCells,
+    chosen: Array,
+    inside: Array,
+    rests: Array,
+    number: Whole,
+    errors: Array,
+    tally: Array,
+    near: Array,
+    rise: Array,
+    best: Array,
 ) -> None:  # pragma: no cover
     """Find the cheapest move of one of the ``chosen`` cells that moves no other cell ``inside``."""
     lies = room(layout)

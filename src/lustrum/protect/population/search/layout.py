@@ -143,6 +143,27 @@ class SearchLayout(NamedTuple):
     pairs: TablesOf  # node * nodes + node -> of two nodes of different variables, the earlier one first
 
 
+class SearchCells(NamedTuple):
+    """The cells that may move, sorted by the major variable."""
+
+    codes: Array  # (cells, variables), the major variable last
+    up: Array  # whether a cell shows its upper number
+    group: Array  # -1: free; otherwise cells of one group keep their sum
+    is_empty: Array  # empty in truth
+    low_smallest: Array  # whether the lower number is the smallest one above 0
+    high_smallest: Array
+    first: Array  # major code -> its first cell; one more at the end
+    block_first: Array  # major code -> its first slice; one more at the end
+    slice_first: Array  # slice -> its first cell; one more at the end
+    partner: Array  # (cells, variables): the next cell along a variable, or -1
+    number: Array  # the place among all combinations of codes, modulo 2**64
+    slot: Array  # where the number of a cell is found
+    tied: bool  # whether any cell has a group
+    kind: Array  # -1: free; otherwise the class of a cell, by its residue and whether it is below the base
+    least_up: Array  # class -> the fewest of its cells that stand at their upper number,
+    most_up: Array  # and the most
+
+
 @dataclass(frozen=True)
 class ControlledTable:
     """A controlled table: its levels, where its cells lie, and whether the agency asked for it."""

@@ -16,9 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from lustrum.model.arrays import Array, Whole
 from lustrum.numeric.compiled import compiled
 from lustrum.numeric.stream import mixed
-from lustrum.protect.population.search.forces import change
+from lustrum.protect.population.search.forces import Places, change
+from lustrum.protect.population.search.layout import SearchCells, SearchLayout, TablesOf
 
 UP_COUNTS = 3
 """From this place on a tally holds how many cells of each class stand at their upper number."""
@@ -27,7 +29,9 @@ _FARTHEST = 4
 
 
 @compiled
-def allowed(cells: Any, tally: Any, i: Any, j: Any, k: Any, m: Any) -> bool:  # pragma: no cover
+def allowed(
+    cells: SearchCells, tally: Array, i: Whole, j: Whole, k: Whole, m: Whole
+) -> bool:  # pragma: no cover
     """Whether a move leaves enough empty cells among those that show the smallest number, and as many cells of
     every residue at their upper number as may stand there.
 
@@ -53,7 +57,7 @@ def allowed(cells: Any, tally: Any, i: Any, j: Any, k: Any, m: Any) -> bool:  # 
 
 
 @compiled
-def _beyond_bounds(cells: Any, tally: Any, c: Any) -> Any:  # pragma: no cover
+def _beyond_bounds(cells: SearchCells, tally: Array, c: Whole) -> Any:  # pragma: no cover
     """How many cells of the class of a cell stand at their upper number beyond what is allowed."""
     kind = np.int64(cells.kind[c]) if c >= 0 else np.int64(-1)
     if kind < 0:
@@ -63,14 +67,14 @@ def _beyond_bounds(cells: Any, tally: Any, c: Any) -> Any:  # pragma: no cover
 
 
 @compiled
-def _count_up(cells: Any, tally: Any, c: Any, by: Any) -> None:  # pragma: no cover
+def _count_up(cells: SearchCells, tally: Array, c: Whole, by: Whole) -> None:  # pragma: no cover
     """Count that a cell moves, or with ``by`` -1 that it does not."""
     if c >= 0 and cells.kind[c] >= 0:
         tally[UP_COUNTS + np.int64(cells.kind[c])] += -by if cells.up[c] else by
 
 
 @compiled
-def _lack_by(cells: Any, tally: Any, c: Any) -> Any:  # pragma: no cover
+def _lack_by(cells: SearchCells, tally: Array, c: Whole) -> Any:  # pragma: no cover
     """What a move of a cell adds to the lack of empty cells among those that show the smallest number.
 
     The lack is ``tally[1]`` for every cell that shows that number, less ``tally[2]`` for every empty one.
@@ -81,7 +85,7 @@ def _lack_by(cells: Any, tally: Any, c: Any) -> Any:  # pragma: no cover
 
 
 @compiled
-def move(cells: Any, tally: Any, c: Any) -> None:  # pragma: no cover
+def move(cells: SearchCells, tally: Array, c: Whole) -> None:  # pragma: no cover
     """Note that a cell has moved."""
     tally[0] += _lack_by(cells, tally, c)
     _count_up(cells, tally, c, np.int64(1))
@@ -89,7 +93,7 @@ def move(cells: Any, tally: Any, c: Any) -> None:  # pragma: no cover
 
 
 @compiled
-def fill_slots(numbers: Any, slot: Any) -> None:  # pragma: no cover
+def fill_slots(numbers: Array, slot: Array) -> None:  # pragma: no cover
     """Lay out cells by their numbers, so that a number finds its cell.
 
     A slot holds half of the scrambled number beside the cell, so that one look is enough.
@@ -104,7 +108,7 @@ def fill_slots(numbers: Any, slot: Any) -> None:  # pragma: no cover
 
 
 @compiled
-def find(slot: Any, word: Any, look: Any) -> Any:  # pragma: no cover
+def find(slot: Array, word: Whole, look: Whole) -> Any:  # pragma: no cover
     """The cell of a scrambled number, or -1, where ``look`` is what stands in its first slot.
 
     In very rare cases it is another cell, so that codes must be compared.
@@ -121,7 +125,7 @@ def find(slot: Any, word: Any, look: Any) -> Any:  # pragma: no cover
 
 @compiled
 def is_fourth(
-    cells: Any, i: Any, j: Any, k: Any, m: Any, u: Any, v: Any
+    cells: SearchCells, i: Whole, j: Whole, k: Whole, m: Whole, u: Whole, v: Whole
 ) -> bool:  # pragma: no cover
     """Whether ``m`` is like ``i`` with the code of ``j`` along ``u`` and that of ``k`` along ``v``."""
     for w in range(cells.codes.shape[1]):
@@ -131,7 +135,9 @@ def is_fourth(
 
 
 @compiled
-def fourth_cell(cells: Any, i: Any, j: Any, k: Any, u: Any, v: Any) -> Any:  # pragma: no cover
+def fourth_cell(
+    cells: SearchCells, i: Whole, j: Whole, k: Whole, u: Whole, v: Whole
+) -> Any:  # pragma: no cover
     """The cell like ``i`` with the code of ``j`` along ``u`` and that of ``k`` along ``v``, or -1."""
     word = mixed(cells.number[j] - cells.number[i] + cells.number[k])
     m = find(cells.slot, word, cells.slot[word & np.uint64(cells.slot.size - 1)])
@@ -139,7 +145,7 @@ def fourth_cell(cells: Any, i: Any, j: Any, k: Any, u: Any, v: Any) -> Any:  # p
 
 
 @compiled
-def neighbours(cells: Any, i: Any, near: Any) -> None:  # pragma: no cover
+def neighbours(cells: SearchCells, i: Whole, near: Array) -> None:  # pragma: no cover
     """Find neighbours of a cell along every variable that stand at their other number and may move."""
     partner, up, group, tied = cells.partner, cells.up, cells.group, cells.tied
     for c in range(near.shape[0]):
@@ -157,7 +163,7 @@ def neighbours(cells: Any, i: Any, near: Any) -> None:  # pragma: no cover
 
 
 @compiled
-def apart(cells: Any, i: Any, j: Any) -> Any:  # pragma: no cover
+def apart(cells: SearchCells, i: Whole, j: Whole) -> Any:  # pragma: no cover
     """The only variable along which two cells differ."""
     v = 0
     while cells.codes[i, v] == cells.codes[j, v]:
@@ -166,14 +172,18 @@ def apart(cells: Any, i: Any, j: Any) -> Any:  # pragma: no cover
 
 
 @compiled
-def shift(layout: Any, codes: Any, a: Any, i: Any, j: Any, v: Any) -> Any:  # pragma: no cover
+def shift(
+    layout: SearchLayout, codes: Array, a: Whole, i: Whole, j: Whole, v: Whole
+) -> Any:  # pragma: no cover
     """By how many categories of a node ``j`` lies behind ``i`` along a variable."""
     behind = np.int64(layout.position[a, codes[j, v]])
     return behind - np.int64(layout.position[a, codes[i, v]])
 
 
 @compiled
-def flip_cost(layout: Any, errors: Any, lies: Any, sign: Any, rise: Any) -> Any:  # pragma: no cover
+def flip_cost(
+    layout: SearchLayout, errors: Array, lies: Places, sign: Whole, rise: Array
+) -> Any:  # pragma: no cover
     """What the cost changes by if one finest cell moves by ``sign`` steps."""
     reach = np.int64(rise.shape[1] // 2)
     total = np.int64(0)
@@ -187,7 +197,15 @@ def flip_cost(layout: Any, errors: Any, lies: Any, sign: Any, rise: Any) -> Any:
 
 @compiled
 def swap_cost(
-    layout: Any, cells: Any, errors: Any, lies: Any, i: Any, j: Any, v: Any, sign: Any, rise: Any
+    layout: SearchLayout,
+    cells: SearchCells,
+    errors: Array,
+    lies: Places,
+    i: Whole,
+    j: Whole,
+    v: Whole,
+    sign: Whole,
+    rise: Array,
 ) -> Any:  # pragma: no cover
     """What it costs to move a cell by ``sign`` steps and its partner along ``v`` back."""
     cost = np.int64(0)
@@ -200,7 +218,7 @@ def swap_cost(
 
 @compiled
 def _node_cost(
-    tables: Any, a: Any, errors: Any, lies: Any, behind: Any, sign: Any, rise: Any
+    tables: TablesOf, a: Whole, errors: Array, lies: Places, behind: Whole, sign: Whole, rise: Array
 ) -> Any:  # pragma: no cover
     """What the tables with one node cost if a cell moves by ``sign`` steps and its partner back.
 
@@ -221,17 +239,17 @@ def _node_cost(
 
 @compiled
 def exchange_cost(
-    layout: Any,
-    cells: Any,
-    errors: Any,
-    lies: Any,
-    i: Any,
-    j: Any,
-    k: Any,
-    u: Any,
-    v: Any,
-    sign: Any,
-    rise: Any,
+    layout: SearchLayout,
+    cells: SearchCells,
+    errors: Array,
+    lies: Places,
+    i: Whole,
+    j: Whole,
+    k: Whole,
+    u: Whole,
+    v: Whole,
+    sign: Whole,
+    rise: Array,
     bound: float,
     least: float,
 ) -> Any:  # pragma: no cover
@@ -265,14 +283,14 @@ def exchange_cost(
 
 @compiled
 def _pair_cost(
-    tables: Any,
-    pair: Any,
-    errors: Any,
-    lies: Any,
-    across: Any,
-    down: Any,
-    sign: Any,
-    rise: Any,
+    tables: TablesOf,
+    pair: Whole,
+    errors: Array,
+    lies: Places,
+    across: Whole,
+    down: Whole,
+    sign: Whole,
+    rise: Array,
     bound: float,
 ) -> Any:  # pragma: no cover
     """What the tables with two nodes cost if four cells move, two of them by ``sign`` steps and two back.
@@ -301,7 +319,14 @@ def _pair_cost(
 
 @compiled
 def move_cost(
-    layout: Any, cells: Any, errors: Any, lies: Any, i: Any, j: Any, k: Any, rise: Any
+    layout: SearchLayout,
+    cells: SearchCells,
+    errors: Array,
+    lies: Places,
+    i: Whole,
+    j: Whole,
+    k: Whole,
+    rise: Array,
 ) -> Any:  # pragma: no cover
     """What a flip, a swap or an exchange costs; ``j`` and ``k`` are the other cells beside the first, or -1."""
     sign = np.int64(-1 if cells.up[i] else 1)
@@ -316,18 +341,18 @@ def move_cost(
 
 @compiled
 def make(
-    layout: Any,
-    cells: Any,
-    errors: Any,
-    forces: Any,
-    tally: Any,
-    lies: Any,
-    i: Any,
-    j: Any,
-    k: Any,
-    m: Any,
-    step: Any,
-    force: Any,
+    layout: SearchLayout,
+    cells: SearchCells,
+    errors: Array,
+    forces: Array,
+    tally: Array,
+    lies: Places,
+    i: Whole,
+    j: Whole,
+    k: Whole,
+    m: Whole,
+    step: Whole,
+    force: Array,
 ) -> Any:  # pragma: no cover
     """Make a flip, a swap or an exchange; says how many controlled cells changed, which are listed."""
     by = -step if cells.up[i] else step
@@ -344,7 +369,7 @@ def make(
 
 @compiled
 def moved_places(
-    layout: Any, cells: Any, lies: Any, i: Any, j: Any, k: Any
+    layout: SearchLayout, cells: SearchCells, lies: Places, i: Whole, j: Whole, k: Whole
 ) -> Any:  # pragma: no cover
     """List the controlled cells that a move changes, and say how many there are.
 

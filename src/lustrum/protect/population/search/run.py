@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from math import ceil, floor, prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from lustrum.protect.population.search.lanes import (
     working_together,
 )
 from lustrum.protect.population.search.large_errors import visited_cells, visited_to_end, walk
-from lustrum.protect.population.search.layout import TablePlan
+from lustrum.protect.population.search.layout import SearchCells, TablePlan
 from lustrum.protect.population.search.moves import fill_slots
 from lustrum.protect.population.search.stages import Stage
 from lustrum.protect.population.search.sweep import Pace, all_fields, shuffle, sweep_slices
@@ -40,27 +40,6 @@ _PARTS = 16
 DRIFT = Fraction(1, 20)
 """How far the share of cells at their upper number, among those with the same residue, may move away from the
 probability with which they start there."""
-
-
-class SearchCells(NamedTuple):
-    """The cells that may move, sorted by the major variable."""
-
-    codes: Array  # (cells, variables), the major variable last
-    up: Array  # whether a cell shows its upper number
-    group: Array  # -1: free; otherwise cells of one group keep their sum
-    is_empty: Array  # empty in truth
-    low_smallest: Array  # whether the lower number is the smallest one above 0
-    high_smallest: Array
-    first: Array  # major code -> its first cell; one more at the end
-    block_first: Array  # major code -> its first slice; one more at the end
-    slice_first: Array  # slice -> its first cell; one more at the end
-    partner: Array  # (cells, variables): the next cell along a variable, or -1
-    number: Array  # the place among all combinations of codes, modulo 2**64
-    slot: Array  # where the number of a cell is found
-    tied: bool  # whether any cell has a group
-    kind: Array  # -1: free; otherwise the class of a cell, by its residue and whether it is below the base
-    least_up: Array  # class -> the fewest of its cells that stand at their upper number,
-    most_up: Array  # and the most
 
 
 @dataclass(frozen=True, eq=False)

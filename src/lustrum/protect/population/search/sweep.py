@@ -6,13 +6,22 @@ still help.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from lustrum.model.arrays import Array, Whole
 from lustrum.numeric.compiled import compiled
 from lustrum.numeric.stream import below, mixed, next_word
-from lustrum.protect.population.search.forces import place_inner, room, slice_fields
+from lustrum.protect.population.search.forces import (
+    Costs,
+    Places,
+    place_inner,
+    room,
+    slice_fields,
+)
+from lustrum.protect.population.search.lanes import Lane
+from lustrum.protect.population.search.layout import SearchCells, SearchLayout
 from lustrum.protect.population.search.moves import (
     allowed,
     exchange_cost,
@@ -41,7 +50,7 @@ _FRESH = 16
 
 
 @compiled
-def shuffle(items: Any, state: Any) -> None:  # pragma: no cover
+def shuffle(items: Array, state: Array) -> None:  # pragma: no cover
     """Put items in an order drawn from the stream."""
     for j in range(items.size - 1, 0, -1):
         other = below(state, j + 1)
@@ -50,7 +59,12 @@ def shuffle(items: Any, state: Any) -> None:  # pragma: no cover
 
 @compiled
 def all_fields(
-    layout: Any, codes: Any, slice_first: Any, slices: Any, forces: Any, fields: Any
+    layout: SearchLayout,
+    codes: Array,
+    slice_first: Array,
+    slices: Array,
+    forces: Array,
+    fields: Array,
 ) -> None:  # pragma: no cover
     """Add up the forces on all finest cells of some slices."""
     lies = room(layout)
@@ -62,13 +76,13 @@ def all_fields(
 
 @compiled
 def sweep_slices(
-    layout: Any,
-    cells: Any,
-    slices: Any,
-    lane: Any,
-    costs: Any,
-    pace: Any,
-    visited: Any,
+    layout: SearchLayout,
+    cells: SearchCells,
+    slices: Array,
+    lane: Lane,
+    costs: Costs,
+    pace: Pace,
+    visited: Array,
 ) -> None:  # pragma: no cover
     """Try a flip of every cell of some slices, swaps with next neighbours along every variable, and exchanges.
 
@@ -151,7 +165,9 @@ def sweep_slices(
 
 
 @compiled
-def _about(fields: Any, i: Any, o: Any, sign: Any, share: float) -> float:  # pragma: no cover
+def _about(
+    fields: Array, i: Whole, o: Whole, sign: Whole, share: float
+) -> float:  # pragma: no cover
     """About what a swap costs."""
     about = sign * (np.float64(fields[i, 0]) - np.float64(fields[o, 0]))
     return float(about + share * (np.float64(fields[i, 1]) + np.float64(fields[o, 1])))
@@ -159,16 +175,16 @@ def _about(fields: Any, i: Any, o: Any, sign: Any, share: float) -> float:  # pr
 
 @compiled
 def _make(
-    layout: Any,
-    cells: Any,
-    lane: Any,
-    lies: Any,
-    i: Any,
-    j: Any,
-    k: Any,
-    m: Any,
-    costs: Any,
-    pace: Any,
+    layout: SearchLayout,
+    cells: SearchCells,
+    lane: Lane,
+    lies: Places,
+    i: Whole,
+    j: Whole,
+    k: Whole,
+    m: Whole,
+    costs: Costs,
+    pace: Pace,
     limit: float,
 ) -> None:  # pragma: no cover
     """Make a move, and write it down: its cells, or -1, and what it was allowed to cost."""
@@ -183,16 +199,16 @@ def _make(
 
 @compiled
 def _exchange(
-    layout: Any,
-    cells: Any,
-    i: Any,
-    near: Any,
-    fourth_cells: Any,
-    lies: Any,
+    layout: SearchLayout,
+    cells: SearchCells,
+    i: Whole,
+    near: Array,
+    fourth_cells: Array,
+    lies: Places,
     placed: bool,
-    lane: Any,
-    costs: Any,
-    pace: Any,
+    lane: Lane,
+    costs: Costs,
+    pace: Pace,
 ) -> None:  # pragma: no cover
     """Try exchanges of a cell.
 
