@@ -24,6 +24,7 @@ QUICK = {"sweeps": 3, "extra_tables": 100}
 CASES: dict[str, dict[str, Any]] = {
     "strict": {},
     "default": QUICK,
+    "all around small cells": {**QUICK, "sparse_siblings": 1.0},
     "no siblings": {**QUICK, "sparse_siblings": 0.0},
     "half the siblings": {**QUICK, "sparse_siblings": 0.5},
     **{f"one in {n}": {**QUICK, "sparse_siblings": float(n)} for n in (3, 9, 16, 24, 32)},

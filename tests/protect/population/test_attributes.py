@@ -248,6 +248,34 @@ def test_where_most_are_invented_a_small_cell_shows_no_more_often_than_it_starts
     assert made.public.search == SEARCH_OF_INVENTED
 
 
+@pytest.mark.parametrize(("people", "one_in"), [(20, 32.0), (80, 10.0), (350, 3.0), (1000, 1.0)])
+def test_without_a_number_siblings_follow_the_people_for_each_possible_cell(
+    people: int, one_in: float
+) -> None:
+    """64,800 cells can exist; far from the limits the key decides nothing."""
+    rng = np.random.default_rng(people)
+    counts = np.zeros((300, 6, 6, 6), dtype=np.int64)
+    np.add.at(counts, tuple(rng.integers(n, size=people) for n in counts.shape), 1)
+    cells = cells_of(town(counts.shape, zeros=False), counts)
+    common = {"base": 3, "small_only": False, "empty_share": 0.1}
+    usual = prepare(cells, KEY, **common, sparse_siblings=None)
+    stated = prepare(cells, KEY, **common, sparse_siblings=one_in)
+    assert np.array_equal(usual.every.codes, stated.every.codes)
+    assert np.array_equal(usual.problem.up, stated.problem.up)
+    assert usual.problem.drift_part == stated.problem.drift_part
+
+
+def test_the_limits_of_sparse_files_move_with_the_key() -> None:
+    """650 people are 0.01 for each cell: with some keys that is sparse, with others it is not."""
+    rng = np.random.default_rng(1)
+    counts = np.zeros((300, 6, 6, 6), dtype=np.int64)
+    np.add.at(counts, tuple(rng.integers(n, size=650) for n in counts.shape), 1)
+    cells = cells_of(town(counts.shape, zeros=False), counts)
+    common = {"base": 3, "small_only": False, "empty_share": 0.1, "sparse_siblings": None}
+    drawn = [prepare(cells, bytes([key]) * 16, **common).problem.drift_part for key in range(12)]
+    assert 0 < sum(part is None for part in drawn) < 12
+
+
 def test_the_siblings_of_a_file_belong_to_the_version_of_the_search() -> None:
     found, needed, one_in = candidates(scattered(), KEY, 3, 20.0, 1.0, 600)
     digest = hashlib.sha256(found.astype(np.int64).tobytes() + f"{needed!r} {one_in}".encode())

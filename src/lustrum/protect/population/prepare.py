@@ -20,12 +20,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil
+from math import ceil, prod
 
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.model import InputError
+from lustrum.model import Dataset, InputError
 from lustrum.model.arrays import Array, Floats, Ints, Mask, Words
 from lustrum.model.finest import FinestCells, possible_cells
 from lustrum.model.keys import scramble
@@ -52,6 +52,7 @@ from lustrum.protect.population.start import (
     options,
     start_up,
 )
+from lustrum.protect.population.support import Combinations
 from lustrum.runtime.stop import check_stop, report_progress, still_working
 
 
@@ -127,7 +128,7 @@ def prepare(
     change_odds: float = 0.5,
     known_changes: float = 2.0,
     held: Words | None = None,
-    sparse_siblings: float = 0.0,
+    sparse_siblings: float | None = 0.0,
 ) -> Prepared:
     """Choose the empty cells that may show somebody, and where every cell starts.
 
@@ -135,6 +136,11 @@ def prepare(
     a first release; later numbers follow from it.
     ``sparse_siblings`` is described with :class:`~lustrum.protect.population.method.ProtectedPopulation`.
     """
+    if sparse_siblings is None:
+        # The key moves the limits, so that nobody sees by the choice on which side of one the people are.
+        drawn = int.from_bytes(derived(key, "siblings")[:8], "big") / 2**64
+        people = int(cells.counts.sum()) * (0.8 + 0.45 * drawn)
+        sparse_siblings = siblings_of(cells.dataset, people)
     choice = options(cells.counts, base, small_only)
     only_small = sparse_siblings > 1
     total = int(choice.residue[choice.low == 0].sum() if only_small else choice.residue.sum())
@@ -248,6 +254,8 @@ _SIBLINGS = 6
 """Candidates in sparse rows for each that would show somebody at the start, if these added nobody to totals."""
 SPARSE = 2.0
 """Rows that are expected to hold more people get no siblings."""
+_SPARSE_FILES = ((0.0007, 32), (0.002, 10), (0.01, 3))
+"""Files with fewer people for each possible cell have so many siblings for one around a small cell."""
 _DRIFT_PART = Fraction(1, 2)
 """Around invented people few small cells show somebody; so the search shows no more than half as many again."""
 _HALVES = (0.6, 0.15)
@@ -280,6 +288,13 @@ def candidates(
         shown = more * people / max(people + base * more, 1.0)
         needed = max(needed, min(shown, numbers.size / CANDIDATES))
     return empty_codes, needed, max(CANDIDATES, round(empty_codes.shape[1] / max(needed, 1.0)))
+
+
+def siblings_of(dataset: Dataset, people: float) -> float:
+    """How many siblings in all stand beside one around a small cell, by the people for each possible cell."""
+    possible = prod(int(one.sum()) for _, one in Combinations.of(dataset).components)
+    people /= max(possible, 1)
+    return next((float(one_in) for limit, one_in in _SPARSE_FILES if people < limit), 1.0)
 
 
 def sibling_candidates(cells: FinestCells, key: bytes, base: int, share: float) -> Array:

@@ -27,6 +27,7 @@ from lustrum.numeric.arithmetic import log2
 from lustrum.numeric.counting.plan import Chunk
 from lustrum.policy import Policy
 from lustrum.protect import CellKey, RandomRounding
+from lustrum.protect.population.prepare import siblings_of
 from lustrum.protect.population.public import LARGEST
 from lustrum.protect.population.readers import candidates, left_to
 from lustrum.public.bundle.files import Bundle
@@ -212,7 +213,10 @@ def findings(release: MadeBundle, policy: Policy) -> Findings:
         if risk.exceeds
     ]
     alone = float((cells.counts == 1).sum() / max(int(cells.counts.sum()), 1))
-    if alone > _MANY_ALONE and float(result.public.method.get("sparse_siblings", 0.0)) <= 1:
+    siblings = result.public.method.get("sparse_siblings", 0.0)
+    if siblings is None:
+        siblings = siblings_of(cells.dataset, int(cells.counts.sum()))
+    if alone > _MANY_ALONE and float(siblings) <= 1:
         warnings.append(
             f"{alone:.0%} of the people are alone in their finest cell. Somebody who learns from other files "
             "names an attribute of such people more often if they are in this one. sparse_siblings makes that "
