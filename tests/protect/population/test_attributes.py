@@ -258,7 +258,7 @@ def test_without_a_number_siblings_follow_the_people_for_each_possible_cell(
     np.add.at(counts, tuple(rng.integers(n, size=people) for n in counts.shape), 1)
     cells = cells_of(town(counts.shape, zeros=False), counts)
     common = {"base": 3, "small_only": False, "empty_share": 0.1}
-    usual = prepare(cells, KEY, **common, sparse_siblings=None)
+    usual = prepare(cells, KEY, **common, sparse_siblings="auto")
     stated = prepare(cells, KEY, **common, sparse_siblings=one_in)
     assert np.array_equal(usual.every.codes, stated.every.codes)
     assert np.array_equal(usual.problem.up, stated.problem.up)
@@ -271,7 +271,7 @@ def test_the_limits_of_sparse_files_move_with_the_key() -> None:
     counts = np.zeros((300, 6, 6, 6), dtype=np.int64)
     np.add.at(counts, tuple(rng.integers(n, size=650) for n in counts.shape), 1)
     cells = cells_of(town(counts.shape, zeros=False), counts)
-    common = {"base": 3, "small_only": False, "empty_share": 0.1, "sparse_siblings": None}
+    common = {"base": 3, "small_only": False, "empty_share": 0.1, "sparse_siblings": "auto"}
     drawn = [prepare(cells, bytes([key]) * 16, **common).problem.drift_part for key in range(12)]
     assert 0 < sum(part is None for part in drawn) < 12
 

@@ -88,7 +88,7 @@ class ProtectedPopulation(MethodSpec):
       With a number above 1 there are as many, but only one in this many is around a cell below the base, and
       the others are around invented people, so that the rows beside do not tell it either. Small cells then
       show somebody as seldom as empty ones, and larger ones start without bias. That is for sparse files:
-      elsewhere tables err far more. Without a number, it follows from the people for each possible cell.
+      elsewhere tables err far more. With "auto" it follows from the people for each possible cell.
     - ``max_variables``: tables of up to this many variables are controlled, at every level of every hierarchy.
     - ``tables``, ``own_weight``: further tables, each a list such as ``("area:district", "sex", "age")``, and
       how much they count beside a table at finest levels. A table that is controlled anyway gets this weight.
@@ -128,11 +128,11 @@ class ProtectedPopulation(MethodSpec):
         least=0,
         most=0.5,
     )
-    sparse_siblings: float | None = parameter(
-        None,
+    sparse_siblings: float | Literal["auto"] = parameter(
+        "auto",
         "In the sparsest rows, which part of two empty cells for each small one may show the base; above 1, "
-        "one in how many of them is around a small cell, and not around an invented person; by default 1 to "
-        "32, by how sparse the file is.",
+        "one in how many of them is around a small cell, and not around an invented person; 1 to 32, by how "
+        "sparse the file is, with 'auto'.",
         least=0,
         most=100,
         before={"0.2.0": 0.0, "0.3.0": 1.0},

@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, prod
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -128,7 +129,7 @@ def prepare(
     change_odds: float = 0.5,
     known_changes: float = 2.0,
     held: Words | None = None,
-    sparse_siblings: float | None = 0.0,
+    sparse_siblings: float | Literal["auto"] = 0.0,
 ) -> Prepared:
     """Choose the empty cells that may show somebody, and where every cell starts.
 
@@ -136,7 +137,7 @@ def prepare(
     a first release; later numbers follow from it.
     ``sparse_siblings`` is described with :class:`~lustrum.protect.population.method.ProtectedPopulation`.
     """
-    if sparse_siblings is None:
+    if sparse_siblings == "auto":
         # The key moves the limits, so that nobody sees by the choice on which side of one the people are.
         drawn = int.from_bytes(derived(key, "siblings")[:8], "big") / 2**64
         people = int(cells.counts.sum()) * (0.8 + 0.45 * drawn)

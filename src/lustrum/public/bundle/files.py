@@ -197,7 +197,7 @@ def other_search(path: Path) -> int | None:
     # The same method searches files with very many codes otherwise by now.
     method = stated_method(path) or {}
     sweeps, siblings = method.get("sweeps"), method.get("sparse_siblings", 0.0)
-    if not isinstance(sweeps, int) or not isinstance(siblings, int | float | None):
+    if not isinstance(sweeps, int) or not (siblings == "auto" or isinstance(siblings, int | float)):
         return None if search == SEARCH else search
     now = search_version(sweeps, _most_codes(path), siblings)
     return None if search == now and now in (SEARCH, SEARCH_OF_INVENTED) else search

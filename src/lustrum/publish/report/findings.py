@@ -214,7 +214,7 @@ def findings(release: MadeBundle, policy: Policy) -> Findings:
     ]
     alone = float((cells.counts == 1).sum() / max(int(cells.counts.sum()), 1))
     siblings = result.public.method.get("sparse_siblings", 0.0)
-    if siblings is None:
+    if siblings == "auto":
         siblings = siblings_of(cells.dataset, int(cells.counts.sum()))
     if alone > _MANY_ALONE and float(siblings) <= 1:
         warnings.append(
