@@ -14,7 +14,7 @@ import numpy as np
 from lustrum.model.arrays import Array, Ints, Mask, Words
 from lustrum.model.dataset import Dataset
 from lustrum.model.errors import InputError
-from lustrum.model.table import _kept
+from lustrum.model.table import _frozen, _kept
 
 
 def code_type(codes: int) -> type[np.unsignedinteger[Any]]:
@@ -72,6 +72,12 @@ class FinestCells:
 
     def columns(self) -> Mapping[str, Array]:
         return {v.name: row for v, row in zip(self.dataset.variables, self.codes, strict=True)}
+
+    def where(self, chosen: Mask, *, keyed: bool = False) -> FinestCells:
+        """Some of the cells, with the keys of their records if they are to be ``keyed``."""
+        keys = _frozen(self.keys[chosen]) if keyed and self.keys is not None else None
+        codes, counts = _frozen(self.codes[:, chosen]), _frozen(self.counts[chosen])
+        return FinestCells(self.dataset, codes, counts, keys)
 
     @property
     def possible(self) -> Mask:

@@ -29,7 +29,7 @@ import numpy as np
 
 from lustrum.model import InputError
 from lustrum.model.arrays import Array, Floats, Ints, Mask, Words
-from lustrum.model.finest import FinestCells, possible_cells
+from lustrum.model.finest import FinestCells, ascending, possible_cells
 from lustrum.model.keys import scramble
 from lustrum.protect.population.start import cell_numbers, derived, find, options
 
@@ -70,6 +70,10 @@ class Redraw:
     known_changes: float = 2.0
 
 
+LASTING = ("offset", "shift", "odds")
+"""What is remembered of each cell beside its number and the keys of its records."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class RememberedCells(FinestCells):
     """What the cells of a release show, with the keys of their records and how they follow later changes.
@@ -87,12 +91,10 @@ class RememberedCells(FinestCells):
     share: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
-        given = np.asarray(self.codes)
+        ordered = ascending(np.asarray(self.codes))
         super().__post_init__()
         for values in (self.offset, self.shift, self.odds):
-            if values is not None and (
-                values.shape != self.counts.shape or not np.array_equal(given, self.codes)
-            ):
+            if values is not None and (values.shape != self.counts.shape or not ordered):
                 raise InputError("Remembered cells stand in ascending order, each with its offset.")
 
 

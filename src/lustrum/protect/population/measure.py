@@ -66,6 +66,7 @@ _DRAWN = 16
 _BEYOND = 2
 _MOST_CELLS = 1 << 17
 _MOST_LAID_OUT = 1 << 24
+_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -364,11 +365,13 @@ def _number_cells(
 
 
 @compiled
-def _add_up(numbers: Array, true: Array, shown: Array, sums: Array) -> None:  # pragma: no cover
+def _add_up(
+    numbers: Array, counts: Array, numbers_shown: Array, true: Array, shown: Array
+) -> None:  # pragma: no cover
     """True and shown counts of the cells of a table."""
     for i in range(numbers.size):
-        sums[numbers[i], 0] += true[i]
-        sums[numbers[i], 1] += shown[i]
+        true[numbers[i]] += counts[i]
+        shown[numbers[i]] += numbers_shown[i]
 
 
 class Drawn:
@@ -419,34 +422,40 @@ class Drawn:
         cells = prod(int(size) for size in sizes)
         numbers = np.empty(len(self.every), dtype=np.uint64)
         _number_cells(self.every.codes, rows, group, sizes, numbers)
-        length = cells
         # Sorting takes longer than laying out, where there are more finest cells than cells of the table.
         if cells > max(_MOST_CELLS, min(len(self.every), _MOST_LAID_OUT)):
             still_working()
-            distinct, places = np.unique(numbers, return_inverse=True)
+            order = np.argsort(numbers, kind="stable")
+            numbers = numbers[order]
             still_working()
-            length, numbers = distinct.size, places.reshape(-1).astype(np.uint64)
-        sums = np.zeros((length, 2), dtype=np.int64)
-        _add_up(numbers, self.every.counts, self.memory.counts, sums)
-        true, shown = sums.T
-        return self.figures(groups, true, shown - true)
+            first = np.flatnonzero(np.r_[numbers.size > 0, numbers[1:] != numbers[:-1]])
+            both = (self.every.counts, self.memory.counts)
+            true, shown = (np.add.reduceat(counts[order], first) for counts in both)
+        else:
+            true, shown = np.zeros((2, cells), dtype=np.int64)
+            _add_up(numbers, self.every.counts, self.memory.counts, true, shown)
+        shown -= true
+        return self.figures(groups, true, shown)
 
     def figures(self, groups: Mapping[str, Ints], true: Array, error: Array) -> MeasuredTable:
         """The figures of one table, from the cells that may hold or show anybody; the others are empty and
         show 0."""
-        true, error = true.astype(np.int64), error.astype(np.int64)
-        seen = (true > 0) | (error != 0)
-        true, error = true[seen], error[seen]
-        classes = size_class(true, self.base) * _CLASSES[1] + error_class(error, self.base)
-        transitions = np.bincount(classes, minlength=_CLASSES[0] * _CLASSES[1])
-        transitions = transitions.reshape(_CLASSES).astype(np.int64)
-        transitions[0, 0] += self._possible(groups) - int(seen.sum())
-        far = np.abs(error)
-        reach = int(far.max(initial=0)) + 1
-        cells = np.bincount(margin_class(true) * reach + far)
+        reach = int(max(error.max(initial=0), -error.min(initial=0))) + 1
+        transitions = np.zeros(_CLASSES[0] * _CLASSES[1], dtype=np.int64)
+        cells = np.zeros((len(MARGIN_ENDS) + 1) * reach, dtype=np.int64)
+        squares = held = 0
+        for begin in range(0, true.size, _AT_ONCE):
+            few = slice(begin, begin + _AT_ONCE)
+            seen = (true[few] > 0) | (error[few] != 0)
+            some, apart = (a[few][seen].astype(np.int64) for a in (true, error))
+            classes = size_class(some, self.base) * _CLASSES[1] + error_class(apart, self.base)
+            transitions += np.bincount(classes, minlength=transitions.size)
+            cells += np.bincount(margin_class(some) * reach + np.abs(apart), minlength=cells.size)
+            squares, held = squares + int((apart**2).sum()), held + some.size
+        transitions[0] += self._possible(groups) - held
         rows = np.flatnonzero(cells)
         by_size = np.stack([*np.divmod(rows, reach), cells[rows]], axis=1)
-        return MeasuredTable(float((error**2).sum()), int(seen.sum()), transitions, by_size)
+        return MeasuredTable(float(squares), held, transitions.reshape(_CLASSES), by_size)
 
     def _possible(self, groups: Mapping[str, Ints]) -> int:
         """How many cells of a table can hold anybody."""

@@ -266,13 +266,14 @@ class ProtectedPopulation(MethodSpec):
         """Protect the blocks of a dataset where its records are; ``work`` has it done, on a cluster."""
 
         def make(spec: ProtectedPopulation) -> PopulationResult:
-            return spec._of_blocks(work(Whole(spec, dataset, key)))
+            made = work(Whole(spec, dataset, key))
+            return spec._of_blocks(made, made.true)
 
         return self._checked(make, previous, progress, new_series)
 
-    def _of_blocks(self, made: WholePopulation) -> PopulationResult:
+    def _of_blocks(self, made: WholePopulation, true: FinestCells) -> PopulationResult:
         return PopulationResult(
-            made.cells, self._stated(made.public, made.true), made.agency, made.memory
+            made.cells, self._stated(made.public, true), made.agency, made.memory
         )
 
     def _checked(
@@ -344,7 +345,7 @@ class ProtectedPopulation(MethodSpec):
         if Division.of(cells.dataset) is not None:
             whole = Whole(self, cells.dataset, key)
             runner = LocalRunner(whole, cells, previous, held, state, processes)
-            return self._of_blocks(protected_by(runner, whole, previous))
+            return self._of_blocks(protected_by(runner, whole, previous), cells)
         if processes > 1:
             raise InputError(
                 "Several processes work on blocks, and the description names none; write for instance "
@@ -372,8 +373,7 @@ class ProtectedPopulation(MethodSpec):
         still_working()
         numbers = prepared.numbers(searched.up)
         memory = prepared.memory(numbers)
-        seen = memory.counts > 0
-        shown = FinestCells(memory.dataset, memory.codes[:, seen], memory.counts[seen])
+        shown = memory.where(memory.counts > 0)
         support = replace(self.support, wide=memory.wide)
         still_working()
         public, agency = side_by_side(

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import Dataset, InputError
-from lustrum.model.arrays import Array, Floats, Ints, Mask, Words
+from lustrum.model.arrays import Array, Floats, Ints, Mask, Words, narrow
 from lustrum.model.finest import FinestCells, possible_cells
 from lustrum.model.keys import scramble
 from lustrum.protect.population.attributes import AttributeRows, root_variables
@@ -114,7 +114,8 @@ class Prepared:
             factor[self.kept.movable & (by != 0)] = odds_of(ONE_IN[0], moved=True)
             odds = levels.odds * factor
         rows = every.dataset, every.codes, shown, every.keys
-        return RememberedCells(*rows, offset, shift, odds, self.kept.wide, share)
+        lasting = map(narrow, (offset, shift, odds))
+        return RememberedCells(*rows, *lasting, self.kept.wide, share)
 
 
 def prepare(

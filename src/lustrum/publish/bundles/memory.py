@@ -54,8 +54,7 @@ class Memory:
     @property
     def shown(self) -> FinestCells:
         """The cells that were published: those that show somebody, without keys."""
-        seen = self.cells.counts > 0
-        return FinestCells(self.cells.dataset, self.cells.codes[:, seen], self.cells.counts[seen])
+        return self.cells.where(self.cells.counts > 0)
 
     def holds(self, cells: FinestCells) -> bool:
         """Whether these are the records of this release."""

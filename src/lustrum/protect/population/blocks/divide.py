@@ -17,7 +17,7 @@ import numpy as np
 from lustrum.model import Category, Dataset, Hierarchy, InputError, Level, StructuralZero, Variable
 from lustrum.model.arrays import Array, Ints, Words
 from lustrum.model.finest import FinestCells
-from lustrum.protect.population.later import RememberedCells
+from lustrum.protect.population.later import LASTING, RememberedCells
 from lustrum.protect.population.search.levels import (
     ControlledLevel,
     controlled_levels,
@@ -26,8 +26,6 @@ from lustrum.protect.population.search.levels import (
 )
 from lustrum.protect.population.search.plan import Shared, plan_shared
 from lustrum.protect.population.start import cell_numbers, derived
-
-_LASTING = ("offset", "shift", "odds")
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,9 +108,9 @@ class Division:
         if not isinstance(cells, RememberedCells):
             return FinestCells(dataset, codes, cells.counts[here], keys)
         lasting: Any = [
-            None if a is None else a[here] for a in map(cells.__getattribute__, _LASTING)
+            None if a is None else a[here] for a in map(cells.__getattribute__, LASTING)
         ]
-        more = dict(zip(_LASTING, lasting, strict=True))
+        more = dict(zip(LASTING, lasting, strict=True))
         return RememberedCells(
             dataset, codes, cells.counts[here], keys, **more, wide=cells.wide, share=cells.share
         )

@@ -17,8 +17,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from lustrum.model import Dataset
-from lustrum.model.arrays import Ints, Words
-from lustrum.model.finest import FinestCells
+from lustrum.model.arrays import Ints, Words, narrow
+from lustrum.model.finest import FinestCells, ascending
 from lustrum.protect.population.agency import (
     WORST,
     AgencyReport,
@@ -34,7 +34,7 @@ from lustrum.protect.population.blocks.work import (
     SearchedBlock,
     Whole,
 )
-from lustrum.protect.population.later import RememberedCells
+from lustrum.protect.population.later import LASTING, RememberedCells
 from lustrum.protect.population.measure import (
     Drawn,
     coverage_of,
@@ -62,7 +62,12 @@ class WholePopulation:
     public: PublicReport
     agency: AgencyReport
     memory: RememberedCells
-    true: FinestCells
+    every: FinestCells
+
+    @property
+    def true(self) -> FinestCells:
+        """The true cells that hold somebody."""
+        return self.every.where(self.every.counts > 0, keyed=True)
 
 
 class Runner(Protocol):
@@ -264,37 +269,37 @@ def _put_together(
         coverage=coverage_of({v: np.concatenate(many) for v, many in rows.items()}, public),
         blocks=tuple(part.differences for part in parts),
     )
-    seen = memory.counts > 0
-    shown = FinestCells(memory.dataset, memory.codes[:, seen], memory.counts[seen])
-    held = every.counts > 0
-    true = FinestCells(
-        every.dataset,
-        every.codes[:, held],
-        every.counts[held],
-        None if every.keys is None else every.keys[held],
-    )
-    return WholePopulation(shown, public, agency, memory, true)
+    return WholePopulation(memory.where(memory.counts > 0), public, agency, memory, every)
 
 
 def _joined_cells(
     dataset: Dataset, parts: Sequence[BlockFigures]
 ) -> tuple[FinestCells, RememberedCells]:
-    """The true cells and what is remembered of them, in the order of their codes."""
-    codes = np.concatenate([part.memory.codes for part in parts], axis=1)
-    order = np.lexsort(codes[::-1])
-    codes = codes[:, order]
+    """The true cells and what is remembered of them, in the order of their codes.
 
-    def together(name: str) -> Any:
-        arrays = [getattr(part.memory, name) for part in parts]
-        return None if any(a is None for a in arrays) else np.concatenate(arrays)[order]
+    Columns are taken out of the parts, so that no more than one of them is there twice.
+    """
 
-    true = np.concatenate([part.true for part in parts])[order]
-    keys, shown = together("keys"), together("counts")
-    lasting = together("offset"), together("shift"), together("odds")
+    def together(name: str, order: Ints | None = None) -> Any:
+        columns = [part.columns.pop(name) for part in parts]
+        if any(column is None for column in columns):
+            return None
+        column = np.concatenate(columns, axis=-1)
+        columns.clear()
+        return column if order is None else column[..., order]
+
+    codes = together("codes")
+    order = None if ascending(codes) else np.lexsort(codes[::-1])
+    if order is not None:
+        codes = codes[:, order]
+    true, shown = (together(name, order).astype(np.int64) for name in ("true", "shown"))
+    keys, *lasting = (together(name, order) for name in ("keys", *LASTING))
+    for column in (codes, true, shown, *([] if keys is None else [keys])):
+        column.setflags(write=False)  # nobody else has it, so that it need not be copied
     memory = RememberedCells(
-        *(dataset, codes, shown, keys, *lasting),
-        wide=any(part.memory.wide for part in parts),
-        share=_share([part.memory.share for part in parts]),
+        *(dataset, codes, shown, keys, *(None if a is None else narrow(a) for a in lasting)),
+        wide=any(part.wide for part in parts),
+        share=_share([part.share for part in parts]),
     )
     return FinestCells(dataset, memory.codes, true, memory.keys), memory
 

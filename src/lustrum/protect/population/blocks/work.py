@@ -15,11 +15,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from lustrum.model import Dataset, InputError
-from lustrum.model.arrays import Array, Ints, Mask, Words
+from lustrum.model.arrays import Array, Ints, Mask, Words, narrow
 from lustrum.model.finest import FinestCells
 from lustrum.protect.population.agency import ControlledErrors, TableErrors, true_counts
 from lustrum.protect.population.blocks.divide import Division, RegionBlock
-from lustrum.protect.population.later import RememberedCells
+from lustrum.protect.population.later import LASTING
 from lustrum.protect.population.measure import (
     Drawn,
     MeasuredTable,
@@ -118,10 +118,12 @@ class JoinedTable:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BlockFigures:
-    """What a block adds to a release: its cells, by the codes of the whole, and figures of its tables."""
+    """What a block adds to a release: the columns of its cells, by the codes of the whole and in few bytes,
+    and figures of its tables."""
 
-    true: Ints
-    memory: RememberedCells
+    columns: dict[str, Array | None]
+    wide: bool
+    share: tuple[int, int] | None
     tables: Mapping[str, JoinedTable]
     controlled: ControlledErrors
     largest: int
@@ -341,11 +343,16 @@ class BlockWork:
         worst = tuple(
             replace(cell, table=f"{cell.table}, {self.block.code}") for cell in controlled.worst
         )
-        lasting = memory.offset, memory.shift, memory.odds, memory.wide, memory.share
-        whole = self.division.codes(self.block, memory.codes)
         return BlockFigures(
-            every.counts,
-            RememberedCells(self.division.dataset, whole, shown, memory.keys, *lasting),
+            {
+                "codes": self.division.codes(self.block, memory.codes),
+                "true": narrow(every.counts),
+                "shown": narrow(shown),
+                "keys": memory.keys,
+                **{name: getattr(memory, name) for name in LASTING},
+            },
+            memory.wide,
+            memory.share,
             joined,
             replace(controlled, tables=(), worst=worst),
             largest_error(plan, errors),
