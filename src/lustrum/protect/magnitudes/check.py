@@ -6,7 +6,7 @@ It starts from the records and what was made of them, and shares no bookkeeping 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
@@ -154,10 +154,18 @@ def audit_contributors(
     rankings[:, HOLDER] = -1
     rank_noise(plan.layout, codes, owner, owned, rankings)
     parts = max(len(described.parts), 1)
-    judged = _judged(measure, factors, share, rankings[rankings[:, FIRST] > 0], parts)
-    return replace(judged, certain_with_class=with_class, by_class=by_class, **readers)
+    judged = [
+        _judged(measure, factors, share, some[some[:, FIRST] > 0], parts)
+        for some in np.array_split(rankings, len(rankings) // _AT_ONCE + 1)
+    ]
+    counts = {f.name: sum(getattr(one, f.name) for one in judged) for f in fields(judged[0])[1:]}
+    counts["from_units"] = max(one.from_units for one in judged)
+    counts |= {"certain_with_class": with_class, "by_class": by_class, **readers}
+    return ContributorAudit(measure, **counts)
 
 
+_AT_ONCE = 1 << 16
+"""Of so many cells figures are exact numbers of any size at the same time."""
 _WAYS = (slice(0, 2), slice(2, 4))
 _OTHER = {0: _WAYS[1], 2: _WAYS[0]}
 _LITTLE = 1 << 12
