@@ -118,7 +118,7 @@ def reading(server: services.Postgres, role: str = services.READER) -> Connectio
     )
 
 
-def in_spark(world: World, session: Any, typed: bool) -> None:
+def in_spark(world: World, session: Any, typed: bool, partitions: int = 2) -> None:
     """The records as views of the session."""
     table = world.arrow()
     if typed:
@@ -127,4 +127,4 @@ def in_spark(world: World, session: Any, typed: bool) -> None:
             place = table.schema.get_field_index(name)
             table = table.set_column(place, name, table[name].cast(kind))
     for name, rows in (("people", table), ("keys", key_table(world))):
-        session.createDataFrame(rows).createOrReplaceTempView(name)
+        session.createDataFrame(rows).repartition(partitions).createOrReplaceTempView(name)

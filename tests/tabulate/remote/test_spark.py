@@ -1,18 +1,27 @@
-"""Records on a Spark cluster of two workers: the same answers, the same bundle, also after a worker is lost."""
+"""Records on a Spark cluster of two workers: the same answers, the same bundle, also after a worker is lost.
+Blocks on any number of workers and partitions."""
 
 from __future__ import annotations
 
+import hashlib
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import services
-from lustrum.tabulate.remote import Connection, IbisEngine
+from examples import examples
+from lustrum.model import Dataset
+from lustrum.protect import ProtectedPopulation
+from lustrum.protect.population.start import cell_numbers
+from lustrum.publish.bundles.on_spark import made_on_spark
+from lustrum.tabulate.remote import ConnectedEngine, Connection, IbisEngine
 from lustrum.tabulate.remote.spark import spark_session
 from tabulate.remote.comparing import KINDS, compare, compare_finest
 from tabulate.remote.folders import bundle, connected, copied
@@ -61,6 +70,44 @@ def test_spark_answers_and_protects_as_the_kernel_does_also_after_it_lost_a_work
     spark.lose_a_worker()
     assert bundle(data) == bundle(copied(world, tmp_path, data / "policies" / "world.toml"))
     compare_finest(world, IbisEngine(cluster, world.dataset))
+
+
+def test_partitions_and_workers_leave_the_bytes_of_blocks_and_held_cells_as_they_are(
+    spark: services.Spark, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+    # One turn of the last pass is enough to see that it goes through.
+    monkeypatch.setattr("lustrum.protect.population.blocks.whole._TURNS", 1)
+    world = find_world()
+    divided = min((len(codes), name) for name, codes in world.codes.items() if len(codes) > 1)[1]
+    head = world.description["dataset"] | {"blocks": divided}
+    dataset = Dataset.from_mapping(world.description | {"dataset": head})
+    method, key = ProtectedPopulation(sweeps=1, extra_tables=0), bytes(range(32))
+    digests = set()
+    for workers, partitions in ((1, 8), (2, 2), (1, 1))[: examples(2, 3)]:
+        master = f"local[{workers}]"
+        settings = spark.settings | {
+            "spark.sql.shuffle.partitions": str(partitions),
+            "spark.pyspark.python": sys.executable,
+        }
+        session = spark_session(master, settings)
+        in_spark(world, session, True, partitions)
+        where = Connection("spark", "people", "keys", master=master, settings=settings)
+        engine = ConnectedEngine(where, dataset, (0, 0), "")
+        cells = engine.finest_cells()
+        held = cell_numbers(dataset, cells.codes[:, (cells.counts % 3 > 0) & (cells.counts < 3)])
+        made = made_on_spark(engine, method, key, None, lambda *_: None, False, held)
+        assert made is not None, caplog.text
+        session.stop()
+        here = method.protect(cells, key, held=held)
+        for result, true in (made, (here, cells)):
+            columns = [true.codes, true.counts, true.keys, result.cells.codes, result.cells.counts]
+            digest = hashlib.sha256(repr((result.public, result.agency.to_mapping())).encode())
+            for column in columns:
+                digest.update(np.ascontiguousarray(column).tobytes())
+            digests.add(digest.hexdigest())
+    assert held.size
+    assert len(digests) == 1
 
 
 @pytest.mark.deep

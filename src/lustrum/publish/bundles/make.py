@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from inspect import signature
 from pathlib import Path
 from typing import Any, Protocol
@@ -39,6 +40,7 @@ from lustrum.publish.bundles.people import (
     one_by_one,
     opened,
     require_one_draw,
+    require_unchanged,
     revealed,
     same_people,
 )
@@ -185,9 +187,9 @@ def make_bundle(
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     before = None if previous is None else previous.cells
-    there = None
-    if decided.magnitudes is None and decided.weights is None:
-        there = made_on_spark(engine, spec, key, before, report, new_series)
+    on_workers = partial(made_on_spark, engine, spec, key, before, report, new_series)
+    # Large sums hold counts, so that the records are read before counts are protected.
+    there = on_workers() if decided.magnitudes is None else None
     if there is None:
         with reporting_progress(report):
             cells = finest_cells(engine)
@@ -198,6 +200,8 @@ def make_bundle(
     behind = _one_by_one(engine, decided, cells)
     sums = _SumsOf.policy(decided, behind, store.secret_of(engine.secret))
     held = None if sums is None else sums.held(cells, spec)
+    if sums is not None and (there := on_workers(held)) is not None:
+        require_unchanged(f"Dataset {name!r}", there[1], cells)
     if there is not None:
         result = there[0]
     else:

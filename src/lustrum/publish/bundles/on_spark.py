@@ -41,7 +41,7 @@ from lustrum.tabulate.remote.columns import positions_of, sums
 
 log = logging.getLogger("lustrum.publish")
 
-_ROW = "block int, number bigint, n bigint, high bigint, low bigint, earlier binary"
+_ROW = "block int, number bigint, n bigint, high bigint, low bigint, known binary"
 _OUTCOME = "block int, outcome binary"
 _PATIENCE = 0.2
 
@@ -81,7 +81,7 @@ def _table(columns: Sequence[pa.Array]) -> pa.Table:
 def _records(whole: Whole, rows: pa.Table) -> BlockRecords:
     """The cells of one block, in order, from its rows in any order."""
     block = whole.division.blocks[int(rows.column("block")[0].as_py())]
-    earlier = rows.column("earlier").drop_null()
+    ((earlier, held),) = map(pickle.loads, rows.column("known").drop_null().to_pylist())
     rows = rows.filter(pc.greater(rows.column("n"), 0))
     number = np.asarray(rows.column("number"), dtype=np.int64).view(np.uint64)
     # A value that is missing and the code for it are one cell.
@@ -90,11 +90,9 @@ def _records(whole: Whole, rows: pa.Table) -> BlockRecords:
     np.add.at(counts, inverse, sums(rows, "n"))
     high, low = (sums(rows, name).astype(np.uint64) for name in ("high", "low"))
     np.add.at(keys, inverse, (high << np.uint64(32)) + low)
-    return BlockRecords(
-        block.number,
-        _cells(whole, block, numbers, counts, keys),
-        pickle.loads(earlier[0].as_py()) if len(earlier) else None,
-    )
+    cells = _cells(whole, block, numbers, counts, keys)
+    mine = None if held is None else whole.division.numbers(block, held, cells)
+    return BlockRecords(block.number, cells, earlier, mine)
 
 
 def _cells(
@@ -109,6 +107,14 @@ def _cells(
     codes[row_of_root] = np.searchsorted(block.members, codes[row_of_root])
     mine = restricted(dataset, whole.division.root, block.members)
     return FinestCells(mine, codes, counts, keys)
+
+
+def _held_in(whole: Whole, block: RegionBlock, held: Words) -> Words:
+    """The held cells of a block."""
+    division, variables = whole.division, whole.dataset.variables
+    row = [v.name for v in variables].index(division.root)
+    codes = held // strides(whole.dataset)[row] % np.uint64(len(variables[row].codes))
+    return held[division.block_of[codes.astype(np.int64)] == block.number]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -155,17 +161,21 @@ class SparkRunner:
     """Blocks on the workers of a cluster; a lost one is replaced by Spark, and its blocks are done again."""
 
     def __init__(
-        self, engine: ConnectedEngine, whole: Whole, previous: FinestCells | None = None
+        self,
+        engine: ConnectedEngine,
+        whole: Whole,
+        previous: FinestCells | None = None,
+        held: Words | None = None,
     ) -> None:
         self._whole, blocks = whole, whole.division.blocks
         self._session, counted = engine.counted_on_spark()
         cells = counted.mapInArrow(_Encode(whole, engine.columns.source), _ROW)
         # Every block has a row, so that those without anybody are worked on too.
-        parts = [] if previous is None else [whole.division.part(b, previous) for b in blocks]
-        marks = [
-            (b.number, 0, 0, 0, 0, pickle.dumps(parts[b.number], protocol=5) if parts else None)
-            for b in blocks
-        ]
+        marks = []
+        for block in blocks:
+            earlier = None if previous is None else whole.division.part(block, previous)
+            known = earlier, None if held is None else _held_in(whole, block, held)
+            marks.append((block.number, 0, 0, 0, 0, pickle.dumps(known, protocol=5)))
         cells = cells.unionByName(self._session.createDataFrame(marks, _ROW))
         self._cells = cells.repartition(len(blocks), "block").persist()
 
@@ -248,8 +258,10 @@ def made_on_spark(
     previous: FinestCells | None,
     progress: Callable[[str, float], None],
     new_series: bool,
+    held: Words | None = None,
 ) -> tuple[PopulationResult, FinestCells] | None:
-    """The protected population of a dataset in Spark, and its true cells.
+    """The protected population of a dataset in Spark, where ``held`` cells show their upper number, and its
+    true cells.
 
     None where the description names no blocks, the workers may not see counts, or Lustrum is not on them: the
     finest cells are then read and protected here, and the bytes are the same.
@@ -263,7 +275,7 @@ def made_on_spark(
     true: list[FinestCells] = []
 
     def work(whole: Whole) -> WholePopulation:
-        runner = SparkRunner(engine, whole, previous)
+        runner = SparkRunner(engine, whole, previous, held)
         try:
             made = protected_by(runner, whole, previous)
         finally:

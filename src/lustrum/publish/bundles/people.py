@@ -125,13 +125,17 @@ def one_by_one(
     if not isinstance(engine, ConnectedEngine):
         return engine
     read = engine.in_memory()
-    again = finest_cells(read)
+    require_unchanged(engine.columns.source, finest_cells(read), cells)
+    return read
+
+
+def require_unchanged(source: str, again: FinestCells, cells: FinestCells) -> None:
+    """Refuse records that were counted twice and gave other cells."""
     if any(
         not np.array_equal(getattr(again, part), getattr(cells, part))
         for part in ("codes", "counts", "keys")
     ):
-        raise DatasetError(f"{engine.columns.source} changed while it was read; try again.")
-    return read
+        raise DatasetError(f"{source} changed while it was read; try again.")
 
 
 def people_path(data: Path, name: str) -> Path:
