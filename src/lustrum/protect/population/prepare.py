@@ -114,8 +114,8 @@ class Prepared:
             factor[self.kept.movable & (by != 0)] = odds_of(ONE_IN[0], moved=True)
             odds = levels.odds * factor
         rows = every.dataset, every.codes, shown, every.keys
-        lasting = map(narrow, (offset, shift, odds))
-        return RememberedCells(*rows, *lasting, self.kept.wide, share)
+        offset, shift, odds = map(narrow, (offset, shift, odds))
+        return RememberedCells(*rows, offset, shift, odds, self.kept.wide, share)
 
 
 def prepare(

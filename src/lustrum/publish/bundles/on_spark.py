@@ -114,7 +114,7 @@ def _held_in(whole: Whole, block: RegionBlock, held: Words) -> Words:
     division, variables = whole.division, whole.dataset.variables
     row = [v.name for v in variables].index(division.root)
     codes = held // strides(whole.dataset)[row] % np.uint64(len(variables[row].codes))
-    return held[division.block_of[codes.astype(np.int64)] == block.number]
+    return np.asarray(held[division.block_of[codes.astype(np.int64)] == block.number])
 
 
 @dataclass(frozen=True, eq=False, repr=False)

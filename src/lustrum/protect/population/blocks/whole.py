@@ -296,8 +296,9 @@ def _joined_cells(
     keys, *lasting = (together(name, order) for name in ("keys", *LASTING))
     for column in (codes, true, shown, *([] if keys is None else [keys])):
         column.setflags(write=False)  # nobody else has it, so that it need not be copied
+    offset, shift, odds = (None if a is None else narrow(a) for a in lasting)
     memory = RememberedCells(
-        *(dataset, codes, shown, keys, *(None if a is None else narrow(a) for a in lasting)),
+        *(dataset, codes, shown, keys, offset, shift, odds),
         wide=any(part.wide for part in parts),
         share=_share([part.share for part in parts]),
     )

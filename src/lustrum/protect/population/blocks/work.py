@@ -121,7 +121,7 @@ class BlockFigures:
     """What a block adds to a release: the columns of its cells, by the codes of the whole and in few bytes,
     and figures of its tables."""
 
-    columns: dict[str, Array | None]
+    columns: dict[str, Any]
     wide: bool
     share: tuple[int, int] | None
     tables: Mapping[str, JoinedTable]
