@@ -45,6 +45,31 @@ class GridAxis:
     def those(self) -> frozenset[int]:
         return frozenset(self.parts)
 
+    def over(self, span: int) -> tuple[int, ...]:
+        """The places of the categories that share a code with some codes."""
+        found = self._over.get(span)
+        if found is None:
+            places, rest = set(), span & self.span
+            while rest:
+                place = self._place[(rest & -rest).bit_length()]
+                places.add(place)
+                rest &= ~self.parts[place]
+            found = self._over[span] = tuple(sorted(places))
+        return found
+
+    @cached_property
+    def _place(self) -> Mapping[int, int]:
+        return {
+            at: place
+            for place, part in enumerate(self.parts)
+            for at in range(1, part.bit_length() + 1)
+            if part >> (at - 1) & 1
+        }
+
+    @cached_property
+    def _over(self) -> dict[int, tuple[int, ...]]:
+        return {}
+
 
 @dataclass(frozen=True)
 class PopulationGrid:

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, reduce
+from functools import reduce
 from operator import or_
 from typing import Any
 
@@ -103,19 +103,6 @@ class _GridParts:
     small: Floats
     lowest: Floats
     expected: Floats | None
-
-
-@lru_cache(maxsize=4096)
-def _outside(parts: tuple[int, ...], span: int) -> tuple[int, int]:
-    """How many categories lie outside of some codes, and all their codes."""
-    out = [part for part in parts if not part & span]
-    return len(out), reduce(or_, out, 0)
-
-
-@lru_cache(maxsize=4096)
-def _overlapping(parts: tuple[int, ...], span: int) -> tuple[int, ...]:
-    """The places of categories that share a code with some codes."""
-    return tuple(at for at, part in enumerate(parts) if part & span)
 
 
 @dataclass
@@ -237,10 +224,11 @@ class Holdings:
             inner = None if outside is None else outside.by_name.get(axis.variable)
             span, counted = axis.span, axis.variable not in coarse.names
             if inner is not None and not apart:
-                number, out = _outside(axis.parts, inner.span)
-                if number:
+                over = axis.over(inner.span)
+                if len(over) < len(axis.parts):
                     apart = counted = True
-                    parts, span = number, out
+                    parts = len(axis.parts) - len(over)
+                    span &= ~reduce(or_, (axis.parts[at] for at in over), 0)
             if counted and span != self.everything[axis.variable]:
                 share *= self._share(axis.variable, span)
         return (share, parts) if apart else (0.0, 0)
@@ -441,7 +429,7 @@ class Holdings:
 def _cut(coarse: PopulationGrid, fine: PopulationGrid) -> tuple[PopulationGrid, Any]:
     """The cells of a coarser grid that share codes with a finer one, as a grid, and their places."""
     picks = [
-        _overlapping(axis.parts, fine.by_name[axis.variable].span)
+        axis.over(fine.by_name[axis.variable].span)
         if axis.variable in fine.names
         else tuple(range(len(axis.parts)))
         for axis in coarse.axes
