@@ -7,7 +7,8 @@ Asks all tables up to three variables of the demo census, and three within each 
 each for themselves and both as one. The attack passes bounds through all tables that were answered; what is
 refused is decided by shown numbers, so that a refusal tells it nothing more. The part ``towns`` attacks a small
 town in which nothing but the ledger protects, on both presets: linear programs over all that exists, averages
-over splits, trackers by other variables, and an asker that learnt under other keys. Then streams of questions
+over splits, trackers by other variables, and an asker that learnt under other keys. ``methods`` shows the same
+cells by a strict bundle too. Then streams of questions
 like those of a server are drawn, and the share that is refused is recorded as the stream goes on. Last the time
 of one decision beside ten thousand answers, and of one line in the book. The exit code is 1 if small counts are
 certain beyond what a limit allows, or none without a ledger.
@@ -20,6 +21,7 @@ import random
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, product
@@ -30,7 +32,13 @@ import numpy as np
 from attacks.asker import question
 from attacks.held_tables import learnt, questions, town
 from attacks.lattice import gather
-from attacks.ledger_asker import LedgerAsker, MarkedNumbers, attacked_town, policy_of
+from attacks.ledger_asker import (
+    LedgerAsker,
+    MarkedNumbers,
+    attacked_town,
+    by_two_methods,
+    policy_of,
+)
 from parts.figures import record
 
 from lustrum.answer import Snapshot
@@ -45,7 +53,7 @@ from lustrum.protect.rounding.cells import RoundingChannel
 from lustrum.publish.records import ProtectedInput
 from lustrum.tabulate import Engine, FrameSource, Secret, Store, ingest, read_description
 
-PARTS = ("attacks", "towns", "streams", "times")
+PARTS = ("attacks", "towns", "methods", "streams", "times")
 LATTICE = ("age", "citizenship", "education", "employment", "household_size", "occupation", "sex")
 WEIGHTS = {
     "sex": 10,
@@ -209,6 +217,30 @@ def towns(persons: int, keys: int, root: Path) -> bool:
     return right
 
 
+def methods(persons: int, keys: int, root: Path) -> None:
+    """What readers guess of ones and twos that two methods show: why no bundle answers in the ledger's place.
+
+    They learnt under other keys which count is most frequent behind what is shown.
+    """
+    for name in ("keyed-rounding", "cell-key"):
+        tables = [by_two_methods(root / f"{name}-{key}", name, persons, key) for key in range(keys)]
+        row: dict[str, Any] = {"answers": name, "keys": keys}
+        for title, picks in (("answers", [1]), ("bundle", [2]), ("both", [1, 2])):
+            right = small = 0
+            for key, (true, *_) in enumerate(tables):
+                seen: dict[tuple[int, ...], Counter[int]] = {}
+                for other in (*tables[:key], *tables[key + 1 :]):
+                    for count, shown in zip(other[0], other[picks].T, strict=True):
+                        seen.setdefault(tuple(shown), Counter())[int(count)] += 1
+                for count, shown in zip(true, tables[key][picks].T, strict=True):
+                    if 1 <= count <= 2:
+                        small += 1
+                        best = seen.get(tuple(shown), Counter()).most_common(1)
+                        right += bool(best) and best[0][0] == count
+            row |= {"ones and twos": small, f"guessed by {title} (%)": 100 * right / small}
+        record(f"Cells that two methods show: a small town of {persons:,}", row)
+
+
 def drawn_question(draw: random.Random, engine: Engine) -> TableQuery:
     """A question as readers of a census ask: one to three variables, half of them within one code."""
     names, weights = list(WEIGHTS), list(WEIGHTS.values())
@@ -329,6 +361,8 @@ def main() -> int:
             right = attacks(given.persons, given.keys, Path(scratch))
         if "towns" in chosen:
             right = towns(2000, given.keys, Path(scratch)) and right
+        if "methods" in chosen:
+            methods(2000, 12, Path(scratch))
         if "streams" in chosen:
             streams(given.persons, (100, 300, 1000), Path(scratch))
         if "times" in chosen:

@@ -15,13 +15,24 @@ from lustrum.answer import Snapshot
 from lustrum.answer.ledger import ReleaseLedger
 from lustrum.answer.readers import EVERYBODY, Reader
 from lustrum.model import Dataset, Decision, TableQuery
+from lustrum.model.arrays import Ints
 from lustrum.policy import Policy
 from lustrum.policy.presets import preset
 from lustrum.policy.read import parse_policy
+from lustrum.public.bundle.files import read_bundle
+from lustrum.public.bundle.numbers import BundleNumbers
+from lustrum.publish.bundles.make import make_bundle
 from lustrum.publish.records import EngineNumbers, ProtectedInput
 from lustrum.tabulate import FrameSource, Secret, Store, ingest
 
-__all__ = ["Attacked", "LedgerAsker", "MarkedNumbers", "attacked_town", "policy_of"]
+__all__ = [
+    "Attacked",
+    "LedgerAsker",
+    "MarkedNumbers",
+    "attacked_town",
+    "by_two_methods",
+    "policy_of",
+]
 
 
 @dataclass(frozen=True)
@@ -59,9 +70,10 @@ class LedgerAsker(Asker):
         if self.ledger is None:
             decision = self.snapshot.answer(query)
         else:
-            audience = self.ledger.audience_of(reader, self.snapshot)
+            audience = self.ledger.audience_of(reader)
+            group = self.ledger.group_of(reader, self.snapshot)
             decision = self.ledger.decided(
-                query, self.snapshot, audience, lambda: self.snapshot.answer(query)
+                query, self.snapshot, audience, lambda: self.snapshot.answer(query), group=group
             )
         if not decision.released:
             why = "ledger" if decision.reasons[0].rule == "ledger" else "rules"
@@ -92,6 +104,28 @@ def policy_of(
         update["rules"] = policy.rules.model_copy(update=off)
         update["risk"] = policy.risk.model_copy(update={"limit": 1.0})
     return policy.model_copy(update=update)
+
+
+def by_two_methods(root: Path, name: str, persons: int, key: int) -> Ints:
+    """Of each cell of a table the true count, what a preset shows of it, and what a strict bundle shows."""
+    store, secret = Store(root), Secret(bytes([key]) * 32)
+    ingest(FrameSource(inhabitants(persons, key)), town(), store, secret=secret)
+    engine = store.open("town")
+    path, policy = root / "strict.toml", policy_of(name, town(), rules=False)
+    path.write_text(preset("strict", town()), encoding="utf-8")
+    make_bundle(store, "town", path, root / "strict")
+    numbers = BundleNumbers(read_bundle(root / "strict"))
+    query = TableQuery.from_mapping({"dataset": "town", "by": ["age", "area", "state"]})
+    source = ProtectedInput(engine, secret=secret)
+    found = [engine.tabulate(query).values]
+    for one in (
+        Snapshot(MarkedNumbers(engine, policy, source), policy),
+        Snapshot(numbers, numbers.bundle.policy),
+    ):
+        release = one.answer(query).release
+        assert release is not None
+        found.append(release.numbers)
+    return np.array([numbers.ravel() for numbers in found])
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ def test_what_a_table_would_add_is_what_the_ledger_then_decides(
     for question in QUESTIONS:
         query = question_of(question, snapshot.dataset)
         before = page(data, service, question)
-        audience = ledger.audience_of(Reader("anna", "registered"), snapshot)
+        audience = ledger.audience_of(Reader("anna", "registered"))
         decision = ledger.decided(query, snapshot, audience, lambda q=query: snapshot.answer(q))  # type: ignore[misc]
         by_ledger = [reason.rule for reason in decision.reasons] == ["ledger"]
         refused.append(by_ledger)

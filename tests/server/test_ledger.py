@@ -201,6 +201,29 @@ def test_the_commands_read_check_and_replay_the_book(
     assert version in said("replay", "1", code=3)
 
 
+def test_what_the_agency_looks_at_is_entered_and_counts_for_nobody(
+    client: TestClient, root: Path
+) -> None:
+    run = CliRunner()
+    looked = ["table", "--dataset", "demo", "--by", "sex", "--data", str(root)]
+    result = run.invoke(command_line, looked)
+    assert result.exit_code == 0, result.output
+    # Readers do not hold it: the same question of theirs is a line of its own.
+    answered(client, SEX)
+    assert [(e.said["kind"], e.audience) for e in lines(root)] == [
+        ("look", "staff"),
+        ("answer", "public"),
+    ]
+    assert len({e.said["decision"] for e in lines(root)}) == 1
+    again = run.invoke(command_line, ["ledger", "replay", "--data", str(root)])
+    assert again.output.count("the same bytes") == 2
+    # Under a policy without a ledger, or from a bundle, nothing is entered.
+    policy = root / "policies" / "demo.toml"
+    policy.write_text(KEYED)
+    assert run.invoke(command_line, looked).exit_code == 0
+    assert len(lines(root)) == 2
+
+
 def test_staff_hear_of_what_follows_from_all_that_was_answered(
     client: TestClient,
     root: Path,

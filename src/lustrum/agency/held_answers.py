@@ -142,9 +142,8 @@ def _audience(
         )
 
     every = (*found.certain, *found.closest)
-    who = "everybody" if found.audience is None else names.get(found.audience, found.audience[:12])
     return AudienceAnswers(
-        who,
+        found.who(names),
         found.answers,
         found.expected,
         found.adds,

@@ -7,8 +7,9 @@ policy's limit the question is refused, and the refusal tells nothing. Otherwise
 judged; then a line is entered into the book of releases, and only when it is durable does the answer leave. A
 refusal by the rules about numbers is entered as well: it counts as if it had shown them.
 
-A question that its readers hold is answered again without a new line. Answers from bundles need none. Policies
-for several roles protect alike and count alike, so that what each of them lets out is counted as one.
+A question that its readers hold is answered again without a new line. Answers from bundles need none. A dataset
+of which a bundle left is not answered from its records any more: two methods tell more than one. Policies for
+several roles protect alike and count alike, so that what each of them lets out is counted as one.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -45,6 +46,7 @@ from lustrum.model import (
     LustrumError,
     Reason,
     Release,
+    Statistic,
     TableQuery,
     TraceStep,
 )
@@ -56,13 +58,21 @@ from lustrum.protect.abilities import abilities_of
 
 log = logging.getLogger("lustrum.answer")
 
-ANSWER = "answer"
-"""What a line about an answer says that it is."""
+ANSWER, LOOK = "answer", "look"
+"""What a line about an answer says that it is, and one about a table that the agency itself looked at."""
+STAFF = "staff"
 
 _RECORDED = say("The table is recorded. It was counted together with what was answered before.")
 
+_COUNTS_ALONE = Reason(
+    "ledger",
+    say("Where answers are counted together, tables show counts alone."),
+    say("Ask for the counts, and work the other figures out from them."),
+)
+
 Everyone = None
-Audience = str | None
+Audience = frozenset[str] | None
+"""The words in the book of all who count together."""
 
 
 def canonical(query: TableQuery) -> str:
@@ -79,6 +89,7 @@ class HeldAnswer:
 
     number: int
     audience: str
+    group: str
     question: str
     data: str
     expected: float
@@ -92,10 +103,10 @@ class _View:
     """What one audience holds, taken together."""
 
     holdings: Holdings
-    held: set[tuple[str, str, str]] = field(default_factory=set)
-    """The questions, each with the data that answered it and who received it."""
+    held: set[tuple[str, str]] = field(default_factory=set)
+    """The questions, each with the data that answered it."""
     decisions: set[tuple[str, str, str]] = field(default_factory=set)
-    """The same with what was decided: under another policy a question may have another answer."""
+    """What was decided of each, and who received it: another policy may answer otherwise."""
     count: int = 0
     expected: float = 0.0
     data: set[str] = field(default_factory=set)
@@ -103,7 +114,7 @@ class _View:
 
     def add(self, answer: HeldAnswer) -> None:
         if answer.grids is not None:
-            self.held.add((answer.question, answer.data, answer.audience))
+            self.held.add((answer.question, answer.data))
             self.decisions.add((answer.question, answer.digest, answer.audience))
         self.count += 1
         self.expected += answer.expected
@@ -121,31 +132,54 @@ class AnswerHistory:
         self._alike: dict[str, bool] = {}
         self.last = 0
         self._answers: list[HeldAnswer] = []
+        self.bundled = False
+        """Whether a bundle of the dataset left: it shows all cells, by a method that is not counted here."""
         self._views: dict[Audience, _View] = {}
+        self._counted: dict[str, frozenset[str]] = {}
         assert snapshot.policy.ledger is not None
+        self._whose = snapshot.policy.ledger.audience
         self._apart = snapshot.policy.ledger.earlier_records == "apart"
         self._small = snapshot.policy.ledger.small
         self._noise = OpenNoise.of(abilities_of(snapshot.policy.protect.spec).channels, self._small)
 
     @property
-    def audiences(self) -> set[str]:
-        return {one.audience for one in self._answers}
+    def readers(self) -> set[frozenset[str]]:
+        """All who hold something of their own, as they count together."""
+        return set(self._counted.values())
+
+    def together(self, audience: str, group: str) -> Audience:
+        """Who counts with a reader: everybody, or the members of all groups that they were in, or nobody else.
+
+        Whoever comes with another group brings what they hold, so that both groups count as one from then on.
+        """
+        if self._whose == "everyone":
+            return Everyone
+        words = [audience] + [group] * (self._whose == "group" and bool(group))
+        return frozenset().union(*(self._counted.get(word, {word}) for word in words))
 
     def catch_up(self) -> None:
         """Read what was recorded since, by this process or another."""
         for entry in self._book.entries(self.last, dataset=self.dataset.name):
             self.last = entry.number
+            if not self._apart and entry.said.get("act") == "protect":
+                self.bundled = True
             other = self._apart and entry.said.get("data") != self._data
             if entry.said.get("kind") != ANSWER or other:
                 continue
             answer = self._held(entry)
             self._answers.append(answer)
+            if answer.audience != PUBLIC:
+                together = self.together(answer.audience, answer.group) or frozenset()
+                for word in together:
+                    self._counted[word] = together
+                for audience in [one for one in self._views if one and one < together]:
+                    del self._views[audience]
             for audience, view in self._views.items():
                 if _is_of(answer, audience):
                     view.add(answer)
 
     def view(self, audience: Audience) -> _View:
-        """What an audience holds: its own answers and those of the public, or those of everybody."""
+        """What they hold together: their own answers and those of the public, or those of everybody."""
         if audience not in self._views:
             view = _View(Holdings(_structure(self.dataset), self._noise, self._small))
             for answer in self._answers:
@@ -184,6 +218,7 @@ class AnswerHistory:
         return HeldAnswer(
             entry.number,
             entry.audience,
+            str(said.get("group", "")),
             asked,
             str(said["data"]),
             float(said["expected"]),
@@ -212,7 +247,7 @@ class AnswerHistory:
 
 
 def _is_of(answer: HeldAnswer, audience: Audience) -> bool:
-    return audience is Everyone or answer.audience in (audience, PUBLIC)
+    return audience is Everyone or answer.audience == PUBLIC or answer.audience in audience
 
 
 class ReleaseLedger:
@@ -226,66 +261,89 @@ class ReleaseLedger:
     def close(self) -> None:
         self.book.close()
 
-    def audience_of(self, reader: Reader, snapshot: Snapshot) -> str:
-        """The word in the book for all who receive what a reader receives, by the policy."""
+    def audience_of(self, reader: Reader) -> str:
+        """The word in the book for a reader."""
+        return self.book.audience_of(reader.name) if reader.name else PUBLIC
+
+    def group_of(self, reader: Reader, snapshot: Snapshot) -> str:
+        """The word in the book for the group that a reader counts with, by the policy; empty for none."""
         ledger = snapshot.policy.ledger
-        if not reader.name:
-            return PUBLIC
-        if ledger is not None and ledger.audience == "group" and reader.group:
-            return self.book.audience_of(f"group {reader.group}")
-        return self.book.audience_of(reader.name)
+        grouped = ledger is not None and ledger.audience == "group" and reader.name and reader.group
+        return self.book.audience_of(f"group {reader.group}") if grouped else ""
 
     def decided(
-        self, query: TableQuery, snapshot: Snapshot, audience: str, make: Callable[[], Decision]
+        self,
+        query: TableQuery,
+        snapshot: Snapshot,
+        audience: str,
+        make: Callable[[], Decision],
+        *,
+        group: str = "",
     ) -> Decision:
-        """The decision for an audience, recorded before it is returned.
+        """The decision for a reader of some group, recorded before it is returned.
 
         ``make`` makes the numbers and judges them; it is called only where the count allows it.
         """
         state = run_steps(QuestionState(query, snapshot.numbers, snapshot.policy), (question,))
         if not state.open:
             return state.decision()
-        asked, data = canonical(query), snapshot.numbers.mark
+        if query.asked != (Statistic(),):
+            # What shares or medians tell of numbers could not be counted, and would choose the next question.
+            return state.refused("ledger", _COUNTS_ALONE).decision()
+        asked = canonical(query)
         grids = list(grids_of(query, snapshot.dataset, None))
-        expected = self._expected(snapshot, audience, asked, data, grids)
+        expected = self._expected(snapshot, audience, group, asked, grids)
         if isinstance(expected, Reason):
             return state.refused("ledger", expected).decision()
         decision = make()
-        text = write_decision(decision).encode()
-        policy = policy_text(snapshot.policy)
-        digest = digest_of(text)
+        digest = digest_of(write_decision(decision).encode())
         while True:
             with self._lock:
                 # Others may have received something meanwhile.
-                expected = self._expected(snapshot, audience, asked, data, grids)
+                expected = self._expected(snapshot, audience, group, asked, grids)
                 if isinstance(expected, Reason):
                     return state.refused("ledger", expected).decision()
                 history = self._history(snapshot)
-                holds = history.view(audience).decisions
+                holds = history.view(history.together(audience, group)).decisions
                 if any((asked, digest, whose) in holds for whose in (audience, PUBLIC)):
                     return _noted(decision)
-                said = {
-                    "kind": ANSWER,
-                    "question": asked,
-                    "policy": digest_of(policy),
-                    "data": data,
-                    "version": __version__,
-                    "verdict": decision.verdict.value,
-                    "decision": digest,
-                    "expected": expected,
-                    "risk": [decision.risk_before, decision.risk_after, decision.utility],
-                }
+                more = {"expected": expected, **({"group": group} if group else {})}
                 try:
-                    self.book.enter(
-                        said,
-                        audience=audience,
-                        dataset=query.dataset,
-                        contents={digest: text, digest_of(policy): policy},
-                        last=history.last,
-                    )
+                    self._enter(ANSWER, query, snapshot, decision, audience, more, history.last)
                 except OvertakenError:
                     continue
             return _noted(decision)
+
+    def looked(self, query: TableQuery, snapshot: Snapshot, decision: Decision) -> None:
+        """Enter that the agency looked at a table on its own machine; it counts for nobody."""
+        self._enter(LOOK, query, snapshot, decision, STAFF, {}, None)
+
+    def _enter(
+        self,
+        kind: str,
+        query: TableQuery,
+        snapshot: Snapshot,
+        decision: Decision,
+        audience: str,
+        more: Mapping[str, Any],
+        last: int | None,
+    ) -> None:
+        text, policy = write_decision(decision).encode(), policy_text(snapshot.policy)
+        said = {
+            "kind": kind,
+            "question": canonical(query),
+            "policy": digest_of(policy),
+            "data": snapshot.numbers.mark,
+            "version": __version__,
+            "verdict": decision.verdict.value,
+            "decision": digest_of(text),
+            "risk": [decision.risk_before, decision.risk_after, decision.utility],
+            **more,
+        }
+        contents = {digest_of(text): text, digest_of(policy): policy}
+        self.book.enter(
+            said, audience=audience, dataset=query.dataset, contents=contents, last=last
+        )
 
     def last_line(self, snapshot: Snapshot) -> int:
         """The number of the last line about a dataset that was counted."""
@@ -307,49 +365,46 @@ class ReleaseLedger:
         history.catch_up()
         return history
 
-    def _is_repeat(self, history: AnswerHistory, audience: str, asked: str, data: str) -> bool:
-        held = history.view(audience).held
-        return any((asked, data, whose) in held for whose in (audience, PUBLIC))
-
     def _expected(
         self,
         snapshot: Snapshot,
         audience: str,
+        group: str,
         asked: str,
-        data: str,
         grids: Sequence[PopulationGrid],
     ) -> float | Reason:
-        """How many small counts the table makes certain, in the mean, or why it is refused."""
-        ledger = snapshot.policy.ledger
+        """How many small counts the table makes certain, in the mean, or why it is refused.
+
+        Nothing enters but questions, and numbers that all who count together hold.
+        """
+        ledger, data = snapshot.policy.ledger, snapshot.numbers.mark
         assert ledger is not None
         with self._lock:
             history = self._history(snapshot)
-            if self._is_repeat(history, audience, asked, data):
+            view = history.view(history.together(audience, group))
+            if (asked, data) in view.held:
                 return 0.0
-            together: list[Audience] = [Everyone]
-            if ledger.audience != "everyone":
-                # What the public receives, everybody has who holds something of their own.
-                together = (
-                    list(history.audiences | {audience}) if audience == PUBLIC else [audience]
+            if audience == PUBLIC and ledger.audience != "everyone" and history.readers:
+                # Readers hold what the public receives: whether it may would depend on numbers of theirs.
+                return Reason(
+                    "ledger",
+                    say("New tables are for readers who sign in, and are counted for them."),
+                    say("Sign in, or ask for a table that was answered before."),
                 )
-            most = 0.0
-            for one in together:
-                view = history.view(one)
-                if view.unreadable or view.data - {data}:
-                    return Reason(
-                        "ledger",
-                        say(
-                            "Tables of earlier records were answered, and new ones could be compared with them."
-                        ),
-                        say("Ask for a table that was answered before."),
-                    )
-                if view.count >= ledger.entries:
-                    return _together(snapshot, asked)
-                expected = view.holdings.expected_certain(grids)
-                if expected > 0 and view.expected + expected > ledger.limit:
-                    return _together(snapshot, asked)
-                most = max(most, expected)
-            return most
+            if history.bundled or view.unreadable or view.data - {data}:
+                return Reason(
+                    "ledger",
+                    say(
+                        "Tables of earlier records were answered, and new ones could be compared with them."
+                    ),
+                    say("Ask for a table that was answered before."),
+                )
+            if view.count >= ledger.entries:
+                return _together(snapshot, asked)
+            expected = view.holdings.expected_certain(grids)
+            if expected > 0 and view.expected + expected > ledger.limit:
+                return _together(snapshot, asked)
+            return expected
 
 
 def made_again(entry: Recorded, book: ReleaseBook, service: TableService) -> str | None:
@@ -358,7 +413,7 @@ def made_again(entry: Recorded, book: ReleaseBook, service: TableService) -> str
     The question is asked of the records of today under the policy of its day.
     """
     said = entry.said
-    if said.get("kind") != ANSWER:
+    if said.get("kind") not in (ANSWER, LOOK):
         return None
     policy = book.content(str(said["policy"]))
     if policy is None:

@@ -32,6 +32,13 @@ class HeldAudit:
     adds: float | None = None
     """How many small counts another table would make certain, in the mean, where one was asked about."""
 
+    def who(self, names: Mapping[str, str]) -> str:
+        """The audience in words, by the names of readers and groups that were not erased."""
+        if self.audience is None:
+            return "everybody"
+        known = {PUBLIC: "the public", **names}
+        return ", ".join(sorted(known.get(word, word[:12]) for word in self.audience))
+
 
 def audit_held(
     book: ReleaseBook, snapshot: Snapshot, most: int = 20, beside: TableQuery | None = None
@@ -48,7 +55,7 @@ def audit_held(
     grids = None if beside is None else list(grids_of(beside, snapshot.dataset, None))
     together: Sequence[Audience] = [Everyone]
     if policy.audience != "everyone":
-        together = sorted(history.audiences | {PUBLIC})
+        together = [frozenset({PUBLIC}), *sorted(history.readers, key=sorted)]
     for audience in together:
         view = history.view(audience)
         adds = None if grids is None else view.holdings.expected_certain(grids)

@@ -44,6 +44,7 @@ PUBLIC = "public"
 
 KEY, HEAD, BOOK, WHERE = "key", "head", "releases.sqlite", "database.toml"
 _KEY_BYTES = 32
+_ERASED = "erased: "  # no reader's name holds a space
 _AT_ONCE = 500  # lines that are read from the database at the same time
 
 
@@ -278,7 +279,8 @@ class ReleaseBook:
             for audience, salt, name in self._database.execute(
                 "SELECT audience, salt, name FROM names"
             ):
-                if audience != _audience(salt, name):
+                erased = name.startswith(_ERASED) and salt == self._seal(f"{audience} {name}")
+                if not erased and audience != _audience(salt, name):
                     raise ChangedLedgerError(
                         f"A name beside the book of releases is not that of {audience}."
                     )
@@ -294,9 +296,16 @@ class ReleaseBook:
     # --- Readers
 
     def audience_of(self, name: str) -> str:
-        """The word that stands for a reader in the book; made when the name is first met."""
+        """The word that stands for a reader in the book; made when the name is first met.
+
+        A reader who was erased and comes back is known by a digest, and keeps the word without the name.
+        Capital letters make no other reader.
+        """
+        name = name.lower()
         with self._database.transaction():
-            rows = self._database.execute("SELECT audience FROM names WHERE name = ?", (name,))
+            rows = self._database.execute(
+                "SELECT audience FROM names WHERE name IN (?, ?)", (name, self._erased(name))
+            )
         if not rows:
             with self._database.transaction(alone=True):
                 salt = secrets.token_hex(16)
@@ -310,14 +319,31 @@ class ReleaseBook:
     def names(self) -> dict[str, str]:
         """The names of readers that were not erased, by the words that stand for them."""
         with self._database.transaction():
-            return dict(self._database.execute("SELECT audience, name FROM names"))
+            return dict(
+                self._database.execute(
+                    "SELECT audience, name FROM names WHERE name NOT LIKE ?", (f"{_ERASED}%",)
+                )
+            )
 
     def erase(self, name: str) -> bool:
-        """Erase a reader's name and its salt: nobody can tell any more whose lines theirs are."""
+        """Erase a reader's name and its salt; a digest under the book's key stays.
+
+        Without the key nobody can tell any more whose lines theirs are. With it one can try names, as the
+        book itself does when a reader comes back: what they hold goes on to count.
+        """
+        name = name.lower()
         with self._database.transaction(alone=True):
-            there = self._database.execute("SELECT audience FROM names WHERE name = ?", (name,))
-            self._database.execute("DELETE FROM names WHERE name = ?", (name,))
-        return bool(there)
+            rows = self._database.execute("SELECT audience FROM names WHERE name = ?", (name,))
+            for (audience,) in rows:
+                word = self._erased(name)
+                self._database.execute(
+                    "UPDATE names SET salt = ?, name = ? WHERE audience = ?",
+                    (self._seal(f"{audience} {word}"), word, audience),
+                )
+        return bool(rows)
+
+    def _erased(self, name: str) -> str:
+        return _ERASED + self._seal(f"reader {name}")
 
 
 def _audience(salt: str, name: str) -> str:

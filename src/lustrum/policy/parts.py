@@ -335,15 +335,16 @@ class Ledger(PolicyPart):
     small: int = key("Largest count that is small in this.", 2, ge=1, le=20)
     audience: Literal["everyone", "group", "each"] = key(
         "Whose answers count together: those of 'everyone', of each 'group', or of 'each' reader, with "
-        "those of the public; the last two do not hold against readers who put their tables together.",
+        "those of the public, which gets no new tables once they hold some; the last two do not hold against "
+        "readers who put their tables together.",
         "everyone",
     )
     entries: int = key(
         "Most answers that one audience may hold; further tables are refused.", 10_000, ge=1
     )
     earlier_records: Literal["refuse", "apart"] = key(
-        "Once the records are replaced: 'refuse' new tables to those who hold any of earlier records, or "
-        "count 'apart', which says nothing about people who are in both.",
+        "Once the records are replaced, or a bundle of them left: 'refuse' new tables to those who hold any of "
+        "earlier records, or count 'apart', which says nothing about people who are in both.",
         "refuse",
     )
 

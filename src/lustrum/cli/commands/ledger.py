@@ -27,10 +27,15 @@ def verify(
     data: Data = HERE,
 ) -> None:
     """Check every line, seal and content, and print the head; write that down where nobody changes it."""
+    from lustrum.ledger.acts import verify_books
     from lustrum.ledger.releases import BookHead
 
-    found = _book(data).verify(*(BookHead.from_text(text) for text in head or ()))
+    book = _book(data)
+    found = book.verify(*(BookHead.from_text(text) for text in head or ()))
+    others = verify_books(data, book)
     typer.echo(f"The book of releases is whole: {found.number:,} lines.")
+    if others:
+        typer.echo(f"Books that it knows of hold what it says of them: {others}.")
     typer.echo(str(found))
 
 
@@ -43,7 +48,11 @@ def list_(
     """What left the house, a line each: number, time, reader, dataset, what became of it, the question."""
     book = _book(data)
     names = book.names()
-    words = None if reader is None else tuple(w for w, n in names.items() if n == reader) or ("-",)
+    words = (
+        None
+        if reader is None
+        else tuple(w for w, n in names.items() if n == reader.lower()) or ("-",)
+    )
     for entry in book.entries(dataset=dataset, audiences=words):
         said = entry.said
         about = said.get("question") or f"{said.get('act', '')} {said.get('about', '')}".strip()
@@ -125,12 +134,9 @@ def audit(
             continue
         names = book.names()
         for found in audit_held(book, snapshot):
-            who = (
-                "everybody" if found.audience is None else names.get(found.audience, found.audience)
-            )
             typer.echo(
-                f"{name}, {who}: {found.answers:,} answers; {found.expected:.3g} small counts expected to be "
-                f"certain, {len(found.certain)} found."
+                f"{name}, {found.who(names)}: {found.answers:,} answers; {found.expected:.3g} small counts "
+                f"expected to be certain, {len(found.certain)} found."
             )
             certain += len(found.certain)
             for one in (*found.certain, *found.closest):

@@ -301,8 +301,9 @@ class Questions:
         """What is made for the reader of the request under way, in the book before anybody sees it."""
         if not snapshot.counted_together:
             return make()
-        audience = self.ledger.audience_of(current_reader(), snapshot)
-        decision = self.ledger.decided(query, snapshot, audience, make)
+        reader = current_reader()
+        audience, group = self.ledger.audience_of(reader), self.ledger.group_of(reader, snapshot)
+        decision = self.ledger.decided(query, snapshot, audience, make, group=group)
         self.watch.look(snapshot)
         return decision
 
