@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ from lustrum.checking.joint import JointAudit, audit_together
 from lustrum.checking.judged import coarser_times, judged, round_edges
 from lustrum.checking.rules import OutputRules, statistic_of
 from lustrum.checking.tables import OutputPopulation, TableOutput, people_of
+from lustrum.ledger.acts import record_act
 from lustrum.model import InputError
 from lustrum.model.errors import check_known
 from lustrum.model.labelled_counts import is_labelled
@@ -28,7 +30,8 @@ class Session:
 
     Records are known by the index of their frame, which must name each once and mean the same records
     in every frame of the session. ``book`` is a folder that sessions of the same data share: outputs of earlier
-    ones count as known. ``rules`` are those of the safe room.
+    ones count as known. ``rules`` are those of the safe room. ``data`` is a data folder in whose book of
+    releases the session is entered when it is finalised.
 
     >>> import pandas as pd
     >>> people = pd.DataFrame({"area": ["n", "s"] * 20, "job": (["a"] * 19 + ["b"]) * 2})
@@ -42,6 +45,7 @@ class Session:
     book: Path | str | None = None
     rules: OutputRules = field(default_factory=OutputRules)
     title: str = ""
+    data: Path | str | None = None
 
     def __post_init__(self) -> None:
         self.outputs: dict[str, SessionOutput] = {}
@@ -49,6 +53,8 @@ class Session:
         self._key = secrets.token_bytes(32) if self._book is None else self._book.key()
         self._made = 0
         self._finalised = False
+        if self.data is not None and not Path(self.data).is_dir():
+            raise InputError(f"{self.data} is no data folder.")
 
     def __repr__(self) -> str:
         many = len(self.outputs)
@@ -312,9 +318,16 @@ class Session:
         digest = write_folder(
             path, self.title, list(self.outputs.values()), self.audit(), self.rules.to_mapping()
         )
+        head = ""
         if self._book is not None:
             own = {o.name: o.population for o in self.outputs.values() if o.population is not None}
-            self._book.enter(digest, self.title, own)
+            head = self._book.enter(digest, self.title, own)
+        if self.data is not None:
+            # Without the title: it may name a person.
+            rules = json.dumps(self.rules.to_mapping(), sort_keys=True).encode()
+            record_act(
+                Path(self.data), "session", digest[:12], digest, policy=rules, session_book=head
+            )
         self._finalised = True
         return path
 

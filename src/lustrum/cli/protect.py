@@ -85,6 +85,10 @@ def protect_dataset(
             "The report of the agency is confidential and must not stand in the bundle; name another folder "
             "with --report."
         )
+
+    def enter(digest: str) -> None:
+        record_act(data, "protect", name, digest, policy=policy_path.read_bytes())
+
     if method_with_proof(read_policy(policy_path), str(policy_path)) is not None:
         if previous is not None or never_published or new_series:
             raise InputError(
@@ -104,8 +108,8 @@ def protect_dataset(
                 progress=progress,
                 measure_again=measure_again,
                 warn=lambda few: console.print(f"Note well: {few}", highlight=False),
+                accept=enter,
             )
-        record_act(data, "protect", name, made.digest)
         _say_proven(made, bundle_folder, folder, console)
         return made
     if measure_again:
@@ -124,9 +128,11 @@ def protect_dataset(
         raise InputError("--new-series continues an earlier release, and there is none.")
 
     def accept(digest: str) -> None:
-        history.require_continued(memory, digest)
-        if memory is None:
-            require_alone(folder, bundle_folder, digest)
+        if not never_published:
+            history.require_continued(memory, digest)
+            if memory is None:
+                require_alone(folder, bundle_folder, digest)
+        enter(digest)
 
     with progress_bars(console) as progress:
         bundle = make_bundle(
@@ -139,12 +145,11 @@ def protect_dataset(
             replaced=replaced,
             workers=workers,
             progress=progress,
-            accept=None if never_published else accept,
+            accept=accept,
             new_series=new_series,
             processes=processes,
         )
         history.record(memory, bundle.digest, begins=never_published)
-        record_act(data, "protect", name, bundle.digest)
         progress("measuring the report of the agency", 0.0)
         with reporting_progress(progress):
             agency_findings = findings(bundle, read_policy(policy_path))

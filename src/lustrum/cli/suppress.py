@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table as Grid
 from rich.text import Text
 
+from lustrum.ledger.acts import record_act
+from lustrum.ledger.chain import digest_of
 from lustrum.model import InputError, Table
 from lustrum.model.keys import text_identity
 from lustrum.protect.suppression import (
@@ -56,6 +59,7 @@ class SuppressWords:
     previous: Path | None = None
     waivers: Path | None = None
     settings: Mapping[str, object] | None = None
+    data: Path | None = None
 
 
 def suppress_files(
@@ -66,14 +70,27 @@ def suppress_files(
     def tell(text: str) -> None:
         console.print(Text(text))
 
+    if words.data is not None and (files.out is None or not words.data.is_dir()):
+        raise InputError(
+            "--data names a data folder in whose book the tables of --out are entered."
+        )
     files.check(paths, words.previous)
     read = _read(paths, words, tell)
     together = _judge(read, words, tell)
+
+    def enter(written: Sequence[Path]) -> None:
+        if words.data is not None:
+            digests = {path.name: digest_of(path.read_bytes()) for path in written}
+            digest = digest_of(json.dumps(digests, sort_keys=True).encode())
+            policy = read.settings.model_dump_json().encode()
+            about = " ".join(path.stem for path in written)
+            record_act(words.data, "suppress", about, digest, policy=policy, files=digests)
+
     with _busy() as show:
         patterns = _solve(together, show, tell)
         changes = _check(together, patterns, paths, console, show)
         protected = together.protected(paths, patterns) if patterns[0].safe else []
-        safe = bool(protected) and _write(protected, together, files, show, tell)
+        safe = bool(protected) and _write(protected, together, files, enter, show, tell)
         if files.json is not None:
             suppression_report(paths, together.tables, patterns, safe=safe).write(files.json)
         if safe:
@@ -210,6 +227,7 @@ def _write(
     protected: Sequence[WrittenTable],
     together: TablesTogether,
     files: SuppressFiles,
+    enter: Callable[[Sequence[Path]], None],
     show: Say,
     tell: Say,
 ) -> bool:
@@ -226,6 +244,7 @@ def _write(
                     f"What would be written leaves {attacked.name(cell)} without enough protection."
                 )
             return False
+        enter(written)
         for path in publish_drafts(written):
             tell(f"The protected table is in {path}.")
     tell("The files were read back: they show what was audited, and nothing else.")

@@ -373,12 +373,21 @@ def release_tables(
         return
     out_folder = out or data / PREPARED / programme.name
     trace_path = trace or data / REPORTS / f"{programme.name}.json"
+
+    def enter(digest: str) -> None:
+        if data.is_dir():  # a programme may count a file of records instead
+            record_act(data, "release", programme.name, digest, policy=file.read_bytes())
+
     with progress_bars(Console(stderr=True, markup=False)) as progress:
         release = run_programme(
-            programme, data, out_folder, trace_path, workers=workers, progress=progress
+            programme,
+            data,
+            out_folder,
+            trace_path,
+            workers=workers,
+            progress=progress,
+            accept=enter,
         )
-    if data.is_dir():  # a programme may count a file of records instead
-        record_act(data, "release", programme.name, release.digest)
     grid = Grid(header_style="bold")
     grid.add_column("table")
     for head in ("cells", "not shown"):

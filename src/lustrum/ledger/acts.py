@@ -1,18 +1,26 @@
-"""Who did what to a data folder: one line for each act; no counts, and no names but that of the account."""
+"""Who did what to a data folder: one line for each act; no counts, and no names but that of the account.
+
+What leaves the house by an act stands in the book of releases as well, and so does how far the other books of
+the folder went by then: that of acts, and those of budgets, which are locked while noise is drawn. A book that
+was cut, or exchanged for an older one, does not hold what the book of releases says of it.
+"""
 
 from __future__ import annotations
 
 import getpass
 import os
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+from lustrum._version import __version__
 from lustrum.ledger.chain import Chain, digest_of
 from lustrum.ledger.releases import ReleaseBook
 from lustrum.runtime.data_folder import ACTS, BUNDLES, CONNECTIONS, POLICIES, datasets_in
 
-_LEAVES = ("protect", "release")
-"""What makes something that leaves the house: it stands in the book of releases as well."""
+LEAVES = ("protect", "release", "suppress", "session", "budget")
+"""What makes something that leaves the house, or pays for it."""
 
 _WORDS = ("at", "user", "act", "about", "digest")
 
@@ -30,18 +38,64 @@ def account() -> str:
     return user.encode("utf-8", "replace").decode()
 
 
-def record_act(root: Path, act: str, about: str, digest: str = "") -> None:
+def record_act(
+    root: Path, act: str, about: str, digest: str = "", *, policy: bytes = b"", **said: Any
+) -> None:
     """Record that the account of this process did something to a dataset or programme of a data folder.
 
-    ``digest`` names the policy, bundle or tables that came of it.
+    ``digest`` names the policy, bundle or tables that came of it. What leaves the house is recorded before it
+    does, with the ``policy`` that decided it.
     """
     now = datetime.now(UTC).isoformat(timespec="seconds")
     line = {"at": now, "user": account(), "act": act, "about": about, "digest": digest}
-    Chain(root / ACTS, loose=True).append(line)
-    if act in _LEAVES:
-        # Without the account: the book of releases holds nobody's name.
-        said = {"kind": "act", "act": act, "about": about, "decision": digest}
-        ReleaseBook(root).enter(said, dataset=about)
+    head = Chain(root / ACTS, loose=True).append(line)
+    if act in LEAVES:
+        enter_act(root, act, about, digest, {ACTS: head}, policy=policy, **said)
+
+
+def enter_act(
+    root: Path,
+    act: str,
+    about: str,
+    digest: str,
+    heads: Mapping[str, str],
+    *,
+    policy: bytes = b"",
+    **said: Any,
+) -> None:
+    """Enter into the book of releases what leaves, with the last lines of other books; nobody's name."""
+    whole: dict[str, Any] = {"kind": "act", "act": act, "about": about, "decision": digest}
+    whole |= {"version": __version__, "heads": dict(heads), **said}
+    if policy:
+        whole["policy"] = digest_of(policy)
+    book = ReleaseBook(root)
+    try:
+        contents = {digest_of(policy): policy} if policy else {}
+        book.enter(whole, dataset=about, contents=contents)
+    finally:
+        book.close()
+
+
+def heads_in(book: ReleaseBook, about: str | None = None) -> dict[str, set[str]]:
+    """By the names of their files, the lines of other books that the book of releases knows of.
+
+    Where the agency stated what a budget lacks, such as after a backup, earlier lines are not asked for.
+    """
+    known: dict[str, set[str]] = {}
+    for entry in book.entries(dataset=about):
+        for name, head in dict(entry.said.get("heads", {})).items():
+            if entry.said.get("what") == "stated":
+                known.pop(name, None)
+            known.setdefault(name, set()).add(head)
+    return known
+
+
+def verify_books(root: Path, book: ReleaseBook) -> int:
+    """Check the other books of a data folder against what the book of releases says of them; how many."""
+    known = heads_in(book)
+    for name, heads in known.items():
+        Chain(root / name, loose=name == ACTS).verify(*heads)
+    return len(known)
 
 
 def acts_of(root: Path) -> tuple[list[dict[str, str]], int]:

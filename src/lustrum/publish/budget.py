@@ -1,8 +1,9 @@
 """The budget of a population: what releases with a proof may cost together, and what they have cost.
 
-A ledger is a chained book. A charge is written and synced before any noise is drawn, and stays whatever happens
-afterwards: a crash in between leaves it spent. Sums are exact fractions. The budget belongs to people, not to a
-file of them: datasets that name the same population spend from the same ledger.
+A ledger is a chained book, whose every line is entered into the book of releases too. A charge is written and
+synced before any noise is drawn, and stays whatever happens afterwards: a crash in between leaves it spent. The
+file is its own because it is locked while noise is drawn. Sums are exact fractions. The budget belongs to
+people, not to a file of them: datasets that name the same population spend from the same ledger.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
+from lustrum.ledger.acts import enter_act, heads_in
 from lustrum.ledger.chain import Chain, ChangedLedgerError
+from lustrum.ledger.releases import ReleaseBook
 from lustrum.model import DatasetError, InputError
 from lustrum.model.dataset import DATASET_NAME
 from lustrum.protect.privacy import BudgetSpentError
@@ -55,7 +58,8 @@ class BudgetLedger:
             raise InputError(
                 f"A population is one word of lower-case letters, digits, '-' and '_', not {population!r}."
             )
-        self.path = folder / BUDGETS / f"{population}.jsonl"
+        self._root, self._name = folder, f"{BUDGETS}/{population}.jsonl"
+        self.path = folder / self._name
         self._chain = Chain(self.path)
 
     def entries(self) -> tuple[LedgerEntry, ...]:
@@ -134,7 +138,7 @@ class BudgetLedger:
         with self._alone() as add:
             stated = [entry.said.split() for entry in self.entries() if entry.what == "stated"]
             try:
-                self._chain.verify(*set(heads).difference(*stated))
+                self._chain.verify(*{*heads, *self._recorded()}.difference(*stated))
             except ChangedLedgerError:
                 raise DatasetError(
                     f"{self.path} is older than a release of {self.population!r}, and does not hold what was "
@@ -148,6 +152,16 @@ class BudgetLedger:
             add("spent", rho, dataset, "")
             yield Charge(add, rho, dataset)
 
+    def _recorded(self) -> set[str]:
+        """The lines that the book of releases knows of."""
+        if not ReleaseBook.exists(self._root):
+            return set()
+        book = ReleaseBook(self._root)
+        try:
+            return heads_in(book, self.population).get(self._name, set())
+        finally:
+            book.close()
+
     @contextmanager
     def _alone(self) -> Iterator[Callable[[str, Fraction, str, str], None]]:
         """What adds lines; a second process is refused, so that nobody waits for a long measurement."""
@@ -157,7 +171,11 @@ class BudgetLedger:
                 def add_line(what: str, rho: Fraction, dataset: str, said: str) -> None:
                     self.entries()  # nothing follows a changed line
                     raw = {"what": what, "rho": str(rho), "neighbours": NEIGHBOURS}
-                    add(raw | {"dataset": dataset, "said": said})
+                    head = add(raw | {"dataset": dataset, "said": said})
+                    # What somebody said may hold a name; of what was made it is the digest.
+                    digest = said if what in ("done", "released") else ""
+                    heads = {self._name: head}
+                    enter_act(self._root, "budget", self.population, digest, heads, **raw)
 
                 yield add_line
         except BlockingIOError:

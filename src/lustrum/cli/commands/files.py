@@ -223,6 +223,10 @@ def suppress(
             help="Holdings that gave a waiver, one on each line; they need no protection."
         ),
     ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="The data folder in whose book of releases the tables are entered."),
+    ] = None,
 ) -> None:
     """Suppress sensitive cells and as few others as protect them; the result is audited.
 
@@ -242,6 +246,7 @@ def suppress(
         previous=previous,
         waivers=waivers,
         settings={key: value for key, value in given.items() if value is not None},
+        data=data,
     )
     files_written = SuppressFiles(out, ranges, picture, certificate, changes, json)
     if not suppress_files(files, Console(markup=False), words, files_written):

@@ -395,7 +395,12 @@ def table(
     question = read_question(
         dataset, by, where or [], totals, measure=measure, statistics=statistic or [], weight=weight
     )
-    decision = service.answer(question)
+    snapshot = service.snapshot(dataset)
+    decision = snapshot.answer(question)
+    if snapshot.counted_together:
+        from lustrum.answer.ledger import ReleaseLedger
+
+        ReleaseLedger(data).looked(question, snapshot, decision)
     if decision.release is not None and writer is not None:
         written = writer.write(decision.release)
         if isinstance(written, bytes):

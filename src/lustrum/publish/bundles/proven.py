@@ -86,10 +86,11 @@ def make_proven_bundle(
     progress: Progress | None = None,
     measure_again: bool = False,
     warn: Callable[[str], None] | None = None,
+    accept: Callable[[str], None] | None = None,
 ) -> ProvenBundle:
     """Make the bundle of a dataset from its noisy tables, which are measured if there are none yet.
 
-    ``warn`` is told of too few people before anything is paid.
+    ``warn`` is told of too few people before anything is paid, ``accept`` of the digest before it is written.
     """
     decided = read_policy(policy)
     spec = method_with_proof(decided, str(policy))
@@ -138,6 +139,8 @@ def make_proven_bundle(
     packed = pack_bundle(made.people, sealed(policy.read_bytes(), str(policy)), report, sums=shown)
     # First of all, so that no crash leaves a release that seems to have no proof.
     ledger.released(name, packed.digest)
+    if accept is not None:
+        accept(packed.digest)
     write_bundle(out, packed)
     ReleaseHistory.read(store.root, name).record(None, packed.digest)
     released_people = People.of(store, engine)

@@ -102,8 +102,12 @@ def run_programme(
     *,
     workers: int | None = None,
     progress: Progress | None = None,
+    accept: Callable[[str], None] | None = None,
 ) -> MadeProgramme:
-    """Make all tables of a programme, audit them and write the public folder and the trace."""
+    """Make all tables of a programme, audit them and write the public folder and the trace.
+
+    ``accept`` is given the digest before anything is written.
+    """
     if out.resolve() == trace.resolve() or out.resolve() in trace.resolve().parents:
         raise InputError(
             "The trace of the agency is confidential and must not stand in the public folder; name another "
@@ -115,6 +119,8 @@ def run_programme(
     else:
         head, files, set_traces = _from_records(programme, data, workers, tell)
     digest = digest_of(head, files)
+    if accept is not None:
+        accept(digest)
     trace_document = {
         "confidential": "For the agency alone: it holds true values.",
         "programme": programme.name,
