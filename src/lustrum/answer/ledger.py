@@ -172,8 +172,8 @@ class AnswerHistory:
                 together = self.together(answer.audience, answer.group) or frozenset()
                 for word in together:
                     self._counted[word] = together
-                for audience in [one for one in self._views if one and one < together]:
-                    del self._views[audience]
+                for smaller in [one for one in self._views if one and one < together]:
+                    del self._views[smaller]
             for audience, view in self._views.items():
                 if _is_of(answer, audience):
                     view.add(answer)

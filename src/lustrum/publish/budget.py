@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from lustrum.ledger.acts import enter_act, heads_in
 from lustrum.ledger.chain import Chain, ChangedLedgerError
@@ -170,7 +171,8 @@ class BudgetLedger:
 
                 def add_line(what: str, rho: Fraction, dataset: str, said: str) -> None:
                     self.entries()  # nothing follows a changed line
-                    raw = {"what": what, "rho": str(rho), "neighbours": NEIGHBOURS}
+                    raw: dict[str, Any] = {"what": what, "rho": str(rho)}
+                    raw["neighbours"] = NEIGHBOURS
                     head = add(raw | {"dataset": dataset, "said": said})
                     # What somebody said may hold a name; of what was made it is the digest.
                     digest = said if what in ("done", "released") else ""
