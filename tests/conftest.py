@@ -7,11 +7,12 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import HealthCheck, settings
 
 from lustrum.numeric.compiled import always_compile
@@ -43,6 +44,15 @@ keep_folders_in_memory()
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     gc.disable()  # while tests are collected; what stays need not be searched for garbage
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Generator[None, list[Any], list[Any]]:
+    """Examples stand in docstrings of the package and of what tests share: tests themselves hold none."""
+    found = yield
+    if file_path.name.startswith("test_"):
+        return [one for one in found if not isinstance(one, DoctestModule)]
+    return found
 
 
 def pytest_collection_finish() -> None:

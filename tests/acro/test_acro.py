@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import statsmodels.api as statsmodels
 
 from lustrum.acro import ACRO
 from lustrum.checking import CheckerFolder
@@ -86,6 +85,8 @@ def test_rounding_is_a_mitigation_of_counts() -> None:
 def test_models_and_pictures_are_those_of_the_libraries(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    import statsmodels.api as statsmodels  # takes seconds, which other tests need not wait
+
     monkeypatch.chdir(tmp_path)
     df = nursery()
     acro = ACRO(suppress=True)
