@@ -46,8 +46,5 @@ def test_a_dataset_that_does_not_answer_at_once_is_named_and_not_waited_for(
     monkeypatch.setattr(module, "AT_ONCE", 0.05)
     there = catalogue(Service())
     assert there.datasets == ()
-    assert there.opening == (
-        Opening("silent", "Title of silent"),
-        Opening("checking", "checking"),
-    )
+    assert there.opening == (Opening("silent", "Title of silent"), Opening("checking", "checking"))
     assert there.unavailable == 1

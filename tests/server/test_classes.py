@@ -92,10 +92,7 @@ def test_bars_are_as_long_as_figures_are_large_and_stand_for_no_hidden_cell_and_
 
 
 @pytest.mark.parametrize("drawing", ["table", "map", "chart"])
-@given(
-    st.lists(st.integers(0, 200), min_size=14, max_size=14, unique=True),
-    st.integers(1, 60),
-)
+@given(st.lists(st.integers(0, 200), min_size=14, max_size=14, unique=True), st.integers(1, 60))
 def test_shades_of_a_drawing_never_show_what_protection_may_have_changed(
     drawing: str, values: list[int], margin: int
 ) -> None:

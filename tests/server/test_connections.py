@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -112,34 +113,34 @@ def dripping(connection: socket.socket, data: bytes, over: threading.Event) -> N
             return
 
 
-@pytest.mark.parametrize(
-    ("sent", "drip", "status"),
-    [
-        (b"", b"", b"408"),
-        (b"GET / HTTP/1.1\r\nHost: a", b"", b"408"),
-        (b"", GET * 9, b"408"),
-        (b"GET / HTTP/1.1\r\nHost: a\r\n", b"x-more: yes\r\n" * 99, b"408"),
-        (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 999\r\n\r\n{", b"", b"408"),
-        (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 999\r\n\r\n", b" " * 999, b"408"),
-        (
-            b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
-            b"1\r\nx\r\n" * 99,
-            b"408",
-        ),
-    ],
-)
-def test_a_request_that_does_not_end_is_ended(sent: bytes, drip: bytes, status: bytes) -> None:
+SLOW = [
+    (b"", b""),
+    (b"GET / HTTP/1.1\r\nHost: a", b""),
+    (b"", GET * 9),
+    (b"GET / HTTP/1.1\r\nHost: a\r\n", b"x-more: yes\r\n" * 99),
+    (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 999\r\n\r\n{", b""),
+    (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 999\r\n\r\n", b" " * 999),
+    (b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n" * 99),
+]
+"""What somebody sends at once, and what drips after it."""
+
+
+def test_requests_that_do_not_end_are_ended() -> None:
+    over = threading.Event()
     with running(QUICK) as (app, address), ExitStack() as stack:
-        connection = opened(address, stack)
-        over = threading.Event()
-        connection.sendall(sent)
-        thread = threading.Thread(target=dripping, args=(connection, drip, over))
-        thread.start()
-        said = read(connection)
+
+        def asked(sent: bytes, drip: bytes) -> bytes:
+            connection = opened(address, stack)
+            connection.sendall(sent)
+            threading.Thread(target=dripping, args=(connection, drip, over)).start()
+            return read(connection)
+
+        with ThreadPoolExecutor(len(SLOW)) as pool:
+            answers = list(pool.map(asked, *zip(*SLOW, strict=True)))
         over.set()
-        thread.join()
-        assert said.startswith(b"HTTP/1.1 " + status)
-        assert b"took too long to arrive" in said
+        for case, said in zip(SLOW, answers, strict=True):
+            assert said.startswith(b"HTTP/1.1 408"), case
+            assert b"took too long to arrive" in said, case
         assert app.bodies == []
         # Others are answered as before.
         answered(address)

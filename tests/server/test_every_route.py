@@ -129,8 +129,6 @@ READERS: dict[str, Callable[[bytes], Values]] = {
     "px": of_px,
     "sdmx-csv": lambda content: of_csv(content, name="OBS_VALUE"),
 }
-DESCRIPTIONS = ("csvw", "sdmx-structure")
-"""Formats that hold no numbers."""
 
 
 @dataclass(frozen=True)

@@ -31,12 +31,13 @@ AT_ONCE = ("/", "/api/v1/datasets", "/health", "/health/ready", "/datasets/demo"
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="needs SIGSTOP")
 
 
-@pytest.fixture
-def both(own_root: Path, bundle: Path) -> Path:
+@pytest.fixture(scope="module")
+def both(small_root: Path, bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A census served from its bundle, and a register served from its records."""
-    shutil.copytree(bundle, own_root / "bundles" / "demo")
-    (own_root / "policies" / "demo.toml").write_text(STRICT)
-    return own_root
+    data = Path(shutil.copytree(small_root, tmp_path_factory.mktemp("both") / "data"))
+    shutil.copytree(bundle, data / "bundles" / "demo")
+    (data / "policies" / "demo.toml").write_text(STRICT)
+    return data
 
 
 @contextmanager
@@ -54,6 +55,16 @@ def running(root: Path, silence: float = SILENCE) -> Iterator[tuple[SeparateReco
             yield records, url
     finally:
         service.close()
+
+
+Running = tuple[SeparateRecordsService, str]
+
+
+@pytest.fixture(scope="module")
+def patient(both: Path) -> Iterator[Running]:
+    """A server that waits for ever for a process that is silent; each test lets it go on."""
+    with running(both, 3600.0) as found:
+        yield found
 
 
 def pid_of(records: SeparateRecordsService) -> int:
@@ -95,36 +106,36 @@ def load(url: str) -> Iterator[list[tuple[str, int, float, float, str]]]:
 
 
 def test_everybody_else_is_answered_while_a_question_waits_for_a_process_that_hangs(
-    both: Path,
+    patient: Running,
 ) -> None:
     # Nothing ends the wait: the process stays as it is until the test lets it go on.
-    with running(both, 3600.0) as (records, url):
-        right = answered(url + KEYED)
-        hung = pid_of(records)
-        line = records._line
-        assert line is not None
-        answers: list[str] = []
-        waits = threading.Thread(target=lambda: answers.append(get(url + KEYED).text))
-        os.kill(hung, signal.SIGSTOP)
-        try:
-            waits.start()
-            # It holds the only turn of questions to records.
-            until(lambda: any(not answer.done() for answer in list(line._waiting.values())))
-            for path in (*AT_ONCE, *AT_ONCE):
-                assert get(url + path).status_code == 200, path
-                assert waits.is_alive(), path
-            # Readiness tells which records do not answer; the list of datasets has them all.
-            datasets = {"businesses": "starting", "demo": "ready"}
-            said = {"status": "degraded", "datasets": datasets}
-            until(lambda: get(f"{url}/health/ready").json() == said)
-            listed = get(f"{url}/api/v1/datasets").json()
-            assert {dataset["name"] for dataset in listed["datasets"]} == {*datasets}
-            assert listed["opening"] == []
-        finally:
-            os.kill(hung, signal.SIGCONT)
-        waits.join(timeout=LONG)
-        assert answers == [right.text]
-        assert pid_of(records) == hung
+    records, url = patient
+    right = answered(url + KEYED)
+    hung = pid_of(records)
+    line = records._line
+    assert line is not None
+    answers: list[str] = []
+    waits = threading.Thread(target=lambda: answers.append(get(url + KEYED).text))
+    os.kill(hung, signal.SIGSTOP)
+    try:
+        waits.start()
+        # It holds the only turn of questions to records.
+        until(lambda: any(not answer.done() for answer in list(line._waiting.values())))
+        for path in (*AT_ONCE, *AT_ONCE):
+            assert get(url + path).status_code == 200, path
+            assert waits.is_alive(), path
+        # Readiness tells which records do not answer; the list of datasets has them all.
+        datasets = {"businesses": "starting", "demo": "ready"}
+        said = {"status": "degraded", "datasets": datasets}
+        until(lambda: get(f"{url}/health/ready").json() == said)
+        listed = get(f"{url}/api/v1/datasets").json()
+        assert {dataset["name"] for dataset in listed["datasets"]} == {*datasets}
+        assert listed["opening"] == []
+    finally:
+        os.kill(hung, signal.SIGCONT)
+    waits.join(timeout=LONG)
+    assert answers == [right.text]
+    assert pid_of(records) == hung
 
 
 @pytest.mark.parametrize("how", ["SIGSTOP", "SIGKILL"])
@@ -190,32 +201,32 @@ def stopped(records: SeparateRecordsService) -> Iterator[RecordsLine]:
 
 
 def test_what_is_known_is_said_without_a_question_to_a_process_that_is_silent(
-    both: Path, monkeypatch: pytest.MonkeyPatch
+    patient: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not even for a moment: a page for which each dataset waits a little waits long."""
-    with running(both, 3600.0) as (records, url):
-        answered(url + KEYED)
-        with stopped(records) as line:
-            asked: list[object] = []
-            monkeypatch.setattr(line, "ask", asked.append)
-            for path in (*AT_ONCE, "/datasets/businesses", "/api/v1/datasets/businesses"):
-                assert get(url + path).status_code == 200, path
-            assert asked == []
-            monkeypatch.undo()
+    records, url = patient
+    answered(url + KEYED)
+    with stopped(records) as line:
+        asked: list[object] = []
+        monkeypatch.setattr(line, "ask", asked.append)
+        for path in (*AT_ONCE, "/datasets/businesses", "/api/v1/datasets/businesses"):
+            assert get(url + path).status_code == 200, path
+        assert asked == []
+        monkeypatch.undo()
 
 
 def test_a_description_that_is_known_is_asked_for_again_only_for_a_moment(
-    both: Path, monkeypatch: pytest.MonkeyPatch
+    patient: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The process has just fallen silent and nobody knows it yet; a new one would have long to start."""
     monkeypatch.setattr(separate_process, "START", 3600.0)
-    with running(both, 3600.0) as (records, url):
-        answered(url + KEYED)
-        with stopped(records):
-            monkeypatch.setattr(RecordsLine, "is_lively", True)
-            for path in ("/datasets/businesses", "/", "/health/ready"):
-                assert get(url + path).status_code == 200, path
-            monkeypatch.undo()
+    records, url = patient
+    answered(url + KEYED)
+    with stopped(records):
+        monkeypatch.setattr(RecordsLine, "is_lively", True)
+        for path in ("/datasets/businesses", "/", "/health/ready"):
+            assert get(url + path).status_code == 200, path
+        monkeypatch.undo()
 
 
 def test_a_dataset_whose_records_are_still_being_opened_is_named_and_holds_nobody_up(

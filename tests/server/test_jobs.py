@@ -134,10 +134,7 @@ def test_progress_is_told_and_a_job_can_be_cancelled_unless_others_wait(tmp_path
     ("error", "sentence"),
     [
         (QueryError("There is no level 'x'."), "There is no level 'x'."),
-        (
-            ProblemError(Problem("busy", "Busy", 503, "Please try again.")),
-            "Please try again.",
-        ),
+        (ProblemError(Problem("busy", "Busy", 503, "Please try again.")), "Please try again."),
         (LustrumError("/srv/secret is gone"), str(UNAVAILABLE)),
         (ValueError("4711 people"), "This is our mistake, not yours."),
     ],

@@ -410,9 +410,7 @@ def test_the_start_page_goes_by_what_the_browser_prefers(
         assert answer.headers["vary"] == "Accept-Language"
 
 
-def test_a_chosen_language_is_kept_whatever_the_browser_prefers(
-    client: TestClient,
-) -> None:
+def test_a_chosen_language_is_kept_whatever_the_browser_prefers(client: TestClient) -> None:
     french = {"Accept-Language": "fr"}
     for path in ("/en/", "/datasets/demo", TABLE):
         answer = client.get(path, headers=french, follow_redirects=False)

@@ -16,12 +16,11 @@ from lustrum.demo.descriptions import SHIPPED
 from lustrum.model import InputError
 from lustrum.server import Settings, create_app
 from lustrum.server.http.middleware import asker_of
-from server.conftest import started
 
 
 @cache
-def client(root: Path, hosts: str = "") -> TestClient:
-    app = create_app(started(TableService(root, workers=1)), Settings(rate="", allowed_host=hosts))
+def client(service: TableService, hosts: str = "") -> TestClient:
+    app = create_app(service, Settings(rate="", allowed_host=hosts))
     return TestClient(app, base_url="http://127.0.0.1:8000", follow_redirects=False)
 
 
@@ -66,9 +65,9 @@ def client(root: Path, hosts: str = "") -> TestClient:
     ],
 )
 def test_only_names_of_its_own_are_answered(
-    root: Path, hosts: str, good: list[str], bad: list[str]
+    service: TableService, hosts: str, good: list[str], bad: list[str]
 ) -> None:
-    asked = client(root, hosts)
+    asked = client(service, hosts)
     for name in good:
         assert asked.get("/api/v1/datasets", headers={"Host": name}).status_code == 200, name
     for name in bad:
@@ -81,8 +80,8 @@ def test_only_names_of_its_own_are_answered(
         assert asked.get("/health", headers={"Host": name}).status_code == 200
 
 
-def test_loopback_is_answered_beside_a_list(root: Path) -> None:
-    asked = client(root, "tables.example.org")
+def test_loopback_is_answered_beside_a_list(service: TableService) -> None:
+    asked = client(service, "tables.example.org")
     for name in ("127.0.0.1:8000", "localhost:8000", "[::1]:8000"):
         assert asked.get("/api/v1/datasets", headers={"Host": name}).status_code == 200
 
@@ -107,8 +106,10 @@ QUESTION = {"dataset": "demo", "by": ["sex"]}
         {"Origin": "https://tables.test:443", "Host": "tables.test"},
     ],
 )
-def test_programs_and_its_own_pages_may_post(root: Path, headers: dict[str, str]) -> None:
-    response = client(root).post("/api/v1/tables", json=QUESTION, headers=headers)
+def test_programs_and_its_own_pages_may_post(
+    service: TableService, headers: dict[str, str]
+) -> None:
+    response = client(service).post("/api/v1/tables", json=QUESTION, headers=headers)
     assert response.status_code == 200
 
 
@@ -137,17 +138,17 @@ def test_programs_and_its_own_pages_may_post(root: Path, headers: dict[str, str]
     ],
 )
 def test_pages_of_other_sites_may_not(
-    root: Path, method: str, path: str, headers: dict[str, str]
+    service: TableService, method: str, path: str, headers: dict[str, str]
 ) -> None:
-    response = client(root).request(method, path, json=QUESTION, headers=headers)
+    response = client(service).request(method, path, json=QUESTION, headers=headers)
     assert response.status_code == 403
     assert "set-cookie" not in response.headers
     assert "access-control-allow-origin" not in response.headers
 
 
-def test_links_from_other_sites_may_lead_here(root: Path) -> None:
+def test_links_from_other_sites_may_lead_here(service: TableService) -> None:
     headers = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
-    assert client(root).get("/datasets/demo/table?by=sex", headers=headers).status_code == 200
+    assert client(service).get("/datasets/demo/table?by=sex", headers=headers).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -170,10 +171,14 @@ API = "/api/v1/tables?dataset=demo&by=sex&format=csv"
 
 
 @cache
+def of_bundle(bundle: Path) -> TableService:
+    return TableService(bundles=[bundle], workers=1)
+
+
+@cache
 def open_client(bundle: Path, other_sites: str = "bundles") -> TestClient:
-    service = TableService(bundles=[bundle], workers=1)
     return TestClient(
-        create_app(service, Settings(rate="", other_sites=other_sites)),
+        create_app(of_bundle(bundle), Settings(rate="", other_sites=other_sites)),
         base_url="http://127.0.0.1:8000",
     )
 
@@ -214,10 +219,9 @@ def test_pages_of_other_sites_read_the_api_alone_and_without_credentials(bundle:
 
 
 def test_records_are_read_by_pages_of_other_sites_only_where_the_agency_says_all(
-    root: Path,
+    service: TableService,
 ) -> None:
     for other_sites in ("bundles", "all"):
-        service = started(TableService(root, workers=1))
         app = create_app(service, Settings(rate="", other_sites=other_sites))
         answer = TestClient(app, base_url="http://127.0.0.1:8000").get(
             "/api/v1/datasets", headers={"Origin": "https://a.example"}

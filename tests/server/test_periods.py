@@ -119,10 +119,7 @@ def test_a_period_is_true_or_false() -> None:
 def test_growth_since_last_year_is_chosen_on_the_page(
     browser: Browser, service: TableService
 ) -> None:
-    with (
-        served(create_app(service, Settings(rate=""))) as address,
-        visit(browser, address) as page,
-    ):
+    with served(create_app(service, Settings(rate=""))) as address, visit(browser, address) as page:
         page.goto("/datasets/visits?by=kind&tree=where:year")
         expect(page.locator(".numbers")).to_contain_text("select the later one under Year")
         page.get_by_role("treeitem", name="2024").click()

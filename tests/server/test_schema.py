@@ -179,12 +179,7 @@ def questions(draw: st.DrawFn, datasets: list[Dataset]) -> dict[str, Any]:
     for name in draw(st.lists(st.sampled_from(others), max_size=2, unique=True)):
         codes = st.sampled_from(dataset.variable(name).codes)
         where[name] = draw(st.lists(codes, min_size=1, max_size=5, unique=True))
-    return {
-        "dataset": dataset.name,
-        "by": by,
-        "where": where,
-        "totals": draw(st.booleans()),
-    }
+    return {"dataset": dataset.name, "by": by, "where": where, "totals": draw(st.booleans())}
 
 
 PARTS = st.lists(st.sampled_from(["risk", "utility", "trace", "bounds"]), max_size=4)

@@ -203,10 +203,7 @@ class TestPublicBundle:
         self, public: TestClient
     ) -> None:
         plain = ask(public, by=["size"], measure="wages")["table"]["value"]
-        group = {
-            "variable": "size",
-            "groups": [{"label": "Small", "members": ["1", "2"]}],
-        }
+        group = {"variable": "size", "groups": [{"label": "Small", "members": ["1", "2"]}]}
         assert ask(public, by=[group], measure="wages")["table"]["value"] == [sum(plain[:2])]
         parts = [
             ask(public, by=["size"], where={"region": [code]}, measure="wages")["table"]["value"]

@@ -116,7 +116,7 @@ def test_without_a_watchdog_nothing_is_fed(monkeypatch: pytest.MonkeyPatch) -> N
     run_alone(feed_watchdog(lambda: pytest.fail("nobody asked")))
 
 
-@pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.deep)])
 def test_a_server_says_that_it_is_ready_and_alive_and_that_it_stops(
     tmp_path: Path, own_root: Path, system: socket.socket, workers: str
 ) -> None:
