@@ -123,7 +123,7 @@ USUAL = {
 }
 
 
-@settings(max_examples=examples(400, 4000), deadline=None)
+@settings(max_examples=examples(200, 4000), deadline=None)
 @given(questions(), st.data())
 def test_each_table_behind_an_answer_keeps_every_rule(
     asked: tuple[TableQuery, list[tuple[Selection, Selection]]], data: st.DataObject

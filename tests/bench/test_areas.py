@@ -109,7 +109,13 @@ def test_a_description_and_a_search_of_it_are_linear() -> None:
     assert_linear(lambda: described(few), lambda: described(many))
 
 
-@pytest.mark.parametrize("name", BENCH.questions(FEW))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if "totals" in name or "areas" in name else pytest.mark.deep)
+        for name in BENCH.questions(FEW)
+    ],
+)
 def test_a_protected_answer_is_linear(services: dict[str, TableService], name: str) -> None:
     def answer(size: str) -> None:
         query = BENCH.questions(SIZES[size])[name]

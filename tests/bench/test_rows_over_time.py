@@ -12,13 +12,7 @@ from protect.population.worlds import town
 
 def test_readers_of_rows_name_the_last_the_most_frequent_and_the_lasting_category() -> None:
     # Two rows of three categories; the last variable is unknown.
-    shown = np.array(
-        [
-            [3, 0, 0, 0, 3, 0],
-            [3, 0, 0, 0, 3, 0],
-            [0, 3, 0, 0, 3, 0],
-        ]
-    )
+    shown = np.array([[3, 0, 0, 0, 3, 0], [3, 0, 0, 0, 3, 0], [0, 3, 0, 0, 3, 0]])
     true = np.zeros((3, 6), dtype=np.int64)
     true[-1] = [2, 1, 0, 1, 1, 0]
     joined = Joined(np.arange(6, dtype=np.uint64), shown, true, np.zeros((3, 6), dtype=np.uint64))

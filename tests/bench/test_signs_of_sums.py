@@ -7,7 +7,7 @@ import pytest
 from attacks.sums.signs import HIGH, LOW, _from_one, attack_signs
 
 
-@pytest.mark.parametrize("file", ["a panel", "groups"])
+@pytest.mark.parametrize("file", ["groups", pytest.param("a panel", marks=pytest.mark.deep)])
 def test_known_values_and_growth_tell_no_more_of_losses_than_of_gains(file: str) -> None:
     found = attack_signs(bytes(range(32)), 600, (file,))
     assert found.holds, list(found.rows())

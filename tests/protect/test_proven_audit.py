@@ -240,7 +240,9 @@ def test_nor_do_they_after_the_command(tmp_path: Path, monkeypatch: pytest.Monke
     assert through_the_command(tmp_path, monkeypatch, honest) <= RHO
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(
+    "fault", [FAULTS[0], *(pytest.param(fault, marks=pytest.mark.deep) for fault in FAULTS[1:])]
+)
 def test_planted_faults_are_found_after_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Fault
 ) -> None:

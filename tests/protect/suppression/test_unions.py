@@ -72,7 +72,7 @@ def public_unions(problem: SuppressionProblem, hidden: np.ndarray) -> tuple[Publ
     return revealing_unions(problem.relations, hidden, problem.unions)
 
 
-@settings(deadline=None, max_examples=examples(40, 1500))
+@settings(deadline=None, max_examples=examples(20, 1500))
 @given(st.integers(0, 2**32 - 1), st.sampled_from(RULES))
 def test_every_public_sum_that_breaks_the_rule_is_found(seed: int, rule: Rule) -> None:
     rng = np.random.default_rng(seed)
