@@ -40,10 +40,7 @@ NEEDED: dict[str, dict[str, Any]] = {
     "conditional-error": {"variable": "v1"},
     "sample-r2": {"fraction": 0.05},
 }
-RULES: dict[str, dict[str, Any]] = {
-    "p-percent": {"p": 10},
-    "prior-posterior": {"p": 10, "q": 50},
-}
+RULES: dict[str, dict[str, Any]] = {"p-percent": {"p": 10}, "prior-posterior": {"p": 10, "q": 50}}
 
 
 @pytest.mark.parametrize(
@@ -143,8 +140,7 @@ def test_every_utility_measure_has_the_same_verbs(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("group", "name"),
-    [(g, n) for g in ("lustrum.risks", "lustrum.utilities") for n in names(g)],
+    ("group", "name"), [(g, n) for g in ("lustrum.risks", "lustrum.utilities") for n in names(g)]
 )
 def test_the_words_of_a_measure_make_it_again(group: str, name: str) -> None:
     kind = load(group, name)

@@ -14,16 +14,7 @@ from lustrum.answer.figures import expected_figures, possible_tables
 
 # The quick way beside the plain one.
 from lustrum.answer.figures.counts import Figures, _canonical, _one_by_one, _possible_values
-from lustrum.model import (
-    Axis,
-    Category,
-    Dataset,
-    Filter,
-    Release,
-    Table,
-    TableAxis,
-    TableQuery,
-)
+from lustrum.model import Axis, Category, Dataset, Filter, Release, Table, TableAxis, TableQuery
 from lustrum.model.plugins import load
 from lustrum.numeric.counting.cube import PossibleCells, impossible
 from lustrum.numeric.counting.engine import KernelEngine
@@ -138,9 +129,7 @@ def test_compiled_beliefs_are_those_of_the_plain_code_for_any_channel(
 
 
 @pytest.mark.parametrize("channel", [None, PopulationChannel(3, 3, RATES), RoundingChannel(3)])
-def test_cells_that_look_alike_share_a_belief_in_whatever_order_they_stand(
-    channel: Any,
-) -> None:
+def test_cells_that_look_alike_share_a_belief_in_whatever_order_they_stand(channel: Any) -> None:
     rng = np.random.default_rng(9)
     shown = np.repeat([0, 3, 6], 12)
     low = np.maximum(shown - np.tile([0, 1, 2], 12), 0)

@@ -283,10 +283,7 @@ RICH = described(
             "codes": "1234",
             "label": "A",
             "hierarchies": [
-                {
-                    "name": "h",
-                    "levels": [{"name": "wide", "label": "Wide", "groups": GROUPS}],
-                }
+                {"name": "h", "levels": [{"name": "wide", "label": "Wide", "groups": GROUPS}]}
             ],
         },
         "year": {"codes": "12", "label": "Year"},
@@ -519,10 +516,7 @@ def test_a_total_is_never_left_out_as_an_area() -> None:
 
 
 def test_help_names_a_level_where_there_is_one() -> None:
-    for dataset, help_ in (
-        (RICH, ADVICE),
-        (DATASET, "Choose fewer variables"),
-    ):
+    for dataset, help_ in ((RICH, ADVICE), (DATASET, "Choose fewer variables")):
         limits = policy(rules={"min_mean_cell_size": 99.0}).rules
         found = list(number_rules(LARGE, "here", query(by=["a"]), dataset, limits))
         assert str(found[0].way_forward).startswith(help_)

@@ -12,11 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lustrum.answer.statistics import quantile
-from lustrum.model import (
-    InputError,
-    Release,
-    TableAxis,
-)
+from lustrum.model import InputError, Release, TableAxis
 from lustrum.numeric.structure import UNBOUNDED
 
 

@@ -14,14 +14,7 @@ import numpy as np
 import pytest
 
 from lustrum.answer import TableService, table_service
-from lustrum.model import (
-    Axis,
-    Dataset,
-    DatasetError,
-    PolicyError,
-    QueryError,
-    TableQuery,
-)
+from lustrum.model import Axis, Dataset, DatasetError, PolicyError, QueryError, TableQuery
 from lustrum.model.errors import NotAnsweringError, NotMadeError, NotReadyError
 from lustrum.policy import Policy
 from lustrum.policy.read import parse_policy

@@ -165,12 +165,7 @@ class TestKeyedPolicies:
 
 
 @pytest.mark.parametrize(
-    "weak",
-    [
-        {"method": "cell-key-magnitude"},
-        {**SUMS, "large": 0.05},
-        {**SUMS, "scale": "mean"},
-    ],
+    "weak", [{"method": "cell-key-magnitude"}, {**SUMS, "large": 0.05}, {**SUMS, "scale": "mean"}]
 )
 def test_a_policy_whose_sums_could_show_one_contributor_is_refused(weak: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="could show the largest contributor too closely"):

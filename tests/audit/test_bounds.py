@@ -10,13 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from audit.fibres import QUICK, axis, splits
-from lustrum.audit import (
-    Knowledge,
-    PublishedTable,
-    bounds,
-    from_margins,
-    from_tables,
-)
+from lustrum.audit import Knowledge, PublishedTable, bounds, from_margins, from_tables
 from lustrum.model import InputError
 from lustrum.numeric.structure import Structure
 

@@ -19,13 +19,7 @@ from hypothesis import strategies as st
 from audit.fibres import axis, fitting
 from audit.worlds import worlds
 from examples import examples
-from lustrum.audit import (
-    ContradictionError,
-    Knowledge,
-    bounds,
-    from_margins,
-    from_suppression,
-)
+from lustrum.audit import ContradictionError, Knowledge, bounds, from_margins, from_suppression
 from lustrum.audit.certificate import Certificate, certify, knowledge_digest, linear, verify
 from lustrum.audit.certificate.exact import FactSystem, Leaf, Split
 from lustrum.audit.certificate.linear import solve

@@ -66,10 +66,7 @@ def document(whole: bool = True) -> dict[str, Any]:
             ],
             "facts": [fact(8, 8, (0, 1), (1, 1), (2, 1)), fact(-3, None, (0, 2), (1, -1))],
         },
-        "tables": [
-            {"over": 1, "values": [4, 1, -2, 0]},
-            {"over": 1, "values": [1, 4, 7, 5]},
-        ],
+        "tables": [{"over": 1, "values": [4, 1, -2, 0]}, {"over": 1, "values": [1, 4, 7, 5]}],
         "rays": [[0, 0, 1, 0], [0, 0, 0, -1], [0, 0, 0, 1]],
         "claims": [
             # 3 x >= -3 + 5 = 2 by both facts, so x >= 2/3, which is 1 in whole numbers.

@@ -122,10 +122,7 @@ def test_other_numbers_are_one_person_apart_and_no_more() -> None:
     holdings = Holdings(PopulationStructure(EVERYTHING), NOISE)
     part = (axis("a", (0,)), axis("c", (0,)))
     holdings.add(
-        [
-            PopulationGrid((axis("a", (0,)),), np.array([5])),
-            PopulationGrid(part, np.array([[10]])),
-        ]
+        [PopulationGrid((axis("a", (0,)),), np.array([5])), PopulationGrid(part, np.array([[10]]))]
     )
     found = HeldBounds(holdings, RoundingChannel(5))
     ends = {

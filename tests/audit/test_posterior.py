@@ -13,14 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from audit.fibres import QUICK
-from lustrum.audit import (
-    BetaBinomial,
-    MarkovSquare,
-    TablePrior,
-    Uniform,
-    likelihood,
-    posterior,
-)
+from lustrum.audit import BetaBinomial, MarkovSquare, TablePrior, Uniform, likelihood, posterior
 from lustrum.model import InputError, MatrixChannel
 from lustrum.protect.rounding.cells import RoundingChannel
 

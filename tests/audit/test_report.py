@@ -13,13 +13,7 @@ from audit.fibres import QUICK
 from audit.fibres import axis as sets_axis
 from audit.worlds import World, worlds
 from lustrum.audit import Protection, ProtectionVerdict, PublishedTable
-from lustrum.audit.report import (
-    AuditedCell,
-    AuditReport,
-    TableFact,
-    audit_tables,
-    known_and_places,
-)
+from lustrum.audit.report import AuditedCell, AuditReport, TableFact, audit_tables, known_and_places
 from lustrum.model import Category, InputError, Release, TableAxis
 from lustrum.numeric.structure import UNBOUNDED
 from small import with_total, with_totals

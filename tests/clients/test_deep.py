@@ -81,9 +81,7 @@ def test_r_reads_numbers_labels_and_missing_cells(server: str, tmp_path: Path, n
 @pytest.mark.deep
 @pytest.mark.parametrize("name", TABLES)
 def test_jsonstat_toolkit_reads_numbers_labels_and_missing_cells(
-    server: str,
-    tmp_path: Path,
-    name: str,
+    server: str, tmp_path: Path, name: str
 ) -> None:
     for file in ("package.json", "package-lock.json"):
         shutil.copy(ROOT / "requirements" / "node" / file, tmp_path)

@@ -39,10 +39,6 @@ class Dim:
             found.update(dict.fromkeys(sorted(parts)))
         return tuple(found)
 
-    def is_total(self, code: str) -> bool:
-        """Whether a code holds every category, and there are several."""
-        return len(self.leaves) > 1 and self.codes[code] == frozenset(self.leaves)
-
     def is_leaf(self, code: str) -> bool:
         return len(self.codes[code]) == 1
 

@@ -74,9 +74,7 @@ def test_a_bundle_of_an_earlier_search_is_made_again(
 
 
 def test_where_one_dataset_fails_the_others_stop_and_leave_nothing(
-    made: tuple[Path, list[tuple[str, float]]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    made: tuple[Path, list[tuple[str, float]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root, _ = made
     again = tmp_path / "again"

@@ -301,10 +301,7 @@ def test_the_page_of_a_table_names_its_variables_and_shows_no_number() -> None:
     assert str(HIDDEN) not in page.replace(",", "")
     head, *rows = page_cells(page)
     assert head == ["variable", "categories", "such as"]
-    assert rows == [
-        ["age", "7", "a, b, c, d, e, f and more"],
-        ["area", "3", "North, South, Total"],
-    ]
+    assert rows == [["age", "7", "a, b, c, d, e, f and more"], ["area", "3", "North, South, Total"]]
     assert "and more" not in table_html(Table((axis("age", "a b c d e f"),), np.arange(6)))
 
 

@@ -27,10 +27,7 @@ DESCRIPTION: dict[str, Any] = {
                                 {"code": "2-3", "members": ["2", "3"]},
                             ],
                         },
-                        {
-                            "name": "halves",
-                            "groups": [{"code": "0-3", "members": ["0-1", "2-3"]}],
-                        },
+                        {"name": "halves", "groups": [{"code": "0-3", "members": ["0-1", "2-3"]}]},
                     ],
                 },
                 {

@@ -61,9 +61,6 @@ def test_names_and_codes_where_labels_are_no_numbers() -> None:
         " ; ": [],
     }.items():
         assert [category.code for category in categories_of(text, variable)] == codes
-    for text, said in {
-        "Z": "more than one category",
-        "y": "has no category",
-    }.items():
+    for text, said in {"Z": "more than one category", "y": "has no category"}.items():
         with pytest.raises(QueryError, match=said):
             categories_of(text, variable)

@@ -166,11 +166,7 @@ class TestWords:
         ([{"statistic": "mean", "per": "x", "measure": "turnover"}], {}, "has no 'per'"),
         ([{"statistic": "mean", "colour": 1}], {}, "A statistic has no key 'colour'"),
         ([{"statistic": "count", "decimals": 2}], {}, "has the decimals of its measure"),
-        (
-            [{"statistic": "mean", "measure": "turnover", "decimals": 7}],
-            {},
-            "from 0 to 6",
-        ),
+        ([{"statistic": "mean", "measure": "turnover", "decimals": 7}], {}, "from 0 to 6"),
         (
             [{"statistic": "mean", "measure": "turnover", "decimals": True}],
             {},

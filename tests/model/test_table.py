@@ -303,10 +303,7 @@ def test_a_plugin_that_is_not_there_is_answered_with_those_that_are(group: str) 
 
 DESCRIPTION = {
     "dataset": {"name": "people", "identifiers": ["household"]},
-    "variables": [
-        {"name": "area", "codes": ["a", "b", "c"]},
-        {"name": "sex", "codes": ["m", "f"]},
-    ],
+    "variables": [{"name": "area", "codes": ["a", "b", "c"]}, {"name": "sex", "codes": ["m", "f"]}],
 }
 
 

@@ -31,11 +31,7 @@ from lustrum.protect.cell_key import (
 from lustrum.protect.cell_key.channel import zeros_stay
 from lustrum.protect.perturbation.design import PerturbationDesign, design
 from lustrum.protect.totals.safe import TotalsGuard, line_totals, narrow_lines, safe_totals
-from lustrum.tabulate import (
-    FrameEngine,
-    HypercubeEngine,
-    aggregate,
-)
+from lustrum.tabulate import FrameEngine, HypercubeEngine, aggregate
 from small import described, with_total
 from tabulate.sql_engine import SqlEngine
 from tabulate.worlds import SECRET, World, question_of, questions, quick, worlds
@@ -54,11 +50,7 @@ def ons_table() -> PTable:
     steps = up.astype(int) - down.astype(int)
     return PTable.of_columns(
         "like-ons",
-        {
-            "pcv": np.repeat(values, 256),
-            "ckey": np.tile(keys, 750),
-            "pvalue": steps.ravel(),
-        },
+        {"pcv": np.repeat(values, 256), "ckey": np.tile(keys, 750), "pvalue": steps.ravel()},
     )
 
 
@@ -203,10 +195,7 @@ def test_every_count_moves_with_the_chances_of_its_channel(name: str) -> None:
 def test_empty_cells_move_with_the_chances_of_their_row() -> None:
     codes = [str(i) for i in range(300)]
     dataset = Dataset.from_mapping(
-        {
-            "dataset": {"name": "d"},
-            "variables": [{"name": n, "codes": codes} for n in ("a", "b")],
-        }
+        {"dataset": {"name": "d"}, "variables": [{"name": n, "codes": codes} for n in ("a", "b")]}
     )
     axes = [codes, codes]
     table = Table.from_counts(
@@ -299,11 +288,7 @@ def test_rounding_as_a_ptable_is_biased_and_still_bounded() -> None:
     assert release.most.tolist() == [9, 9, 12, 17, 1007]
 
 
-@given(
-    rows=st.integers(2, 6),
-    bits=st.integers(0, 3),
-    seed=st.integers(0, 10_000),
-)
+@given(rows=st.integers(2, 6), bits=st.integers(0, 3), seed=st.integers(0, 10_000))
 @quick(20)
 def test_a_step_channel_says_what_enumeration_says(rows: int, bits: int, seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -223,12 +223,7 @@ def test_the_same_table_is_restored_alike_every_time() -> None:
     assert len({restore(axes, y, max_shift=8).values.tobytes() for _ in range(5)}) == 1
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        ({"max_shift": -1}, "whole number from 0 up"),
-    ],
-)
+@pytest.mark.parametrize(("more", "message"), [({"max_shift": -1}, "whole number from 0 up")])
 def test_wrong_words_are_refused(more: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         restore((with_total("a", 2),), np.array([1, 2, 3]), **more)

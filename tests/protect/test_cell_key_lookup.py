@@ -460,11 +460,7 @@ def test_the_word_of_an_empty_cell_depends_on_its_definition_alone() -> None:
         return TableAxis(name, name, tuple(Category(str(p), str(p), p) for p in parts))
 
     def words(axes: list[TableAxis], **filters: list[str]) -> Any:
-        query = {
-            "dataset": "d",
-            "by": [one.name for one in axes],
-            "where": filters,
-        }
+        query = {"dataset": "d", "by": [one.name for one in axes], "where": filters}
         shape = tuple(len(one.categories) for one in axes)
         table = Table(
             axes=tuple(axes), values=np.zeros(shape, np.int64), provenance={"query": query}

@@ -14,15 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from lustrum.model import (
-    Category,
-    Contributions,
-    InputError,
-    Release,
-    Table,
-    TableAxis,
-    TableQuery,
-)
+from lustrum.model import Category, Contributions, InputError, Release, Table, TableAxis, TableQuery
 from lustrum.model.status import CellStatus
 from lustrum.protect.cell_key import CellKey, CellKeyMagnitude, mean, percentages, ratio
 from lustrum.protect.cell_key.magnitudes import flex, noise_table

@@ -47,10 +47,7 @@ def plain(rows: dict[int, dict[int, Fraction]], true: int) -> float:
 @pytest.mark.parametrize("base", [2, 3, 5, 7])
 def test_what_random_rounding_leaves_is_what_enumeration_finds(base: int) -> None:
     rows = {
-        true: {
-            down: 1 - Fraction(true - down, base),
-            down + base: Fraction(true - down, base),
-        }
+        true: {down: 1 - Fraction(true - down, base), down + base: Fraction(true - down, base)}
         for true in range(21)
         for down in [true // base * base]
     }

@@ -193,9 +193,7 @@ def test_what_cannot_be_shared_is_one_sentence() -> None:
 # Invariant
 
 
-@given(
-    weights=st.lists(st.integers(0, 1_000_000), min_size=16, max_size=16).filter(any),
-)
+@given(weights=st.lists(st.integers(0, 1_000_000), min_size=16, max_size=16).filter(any))
 def test_an_invariant_matrix_keeps_the_frequencies(weights: list[int]) -> None:
     t = np.array(weights, dtype=np.float64)
     for made in (invariant(SHLOMO_2015.matrix, t), calibrated(SHLOMO_2015.matrix, t)):

@@ -14,11 +14,7 @@ from lustrum.model.channel import MatrixChannel
 from lustrum.model.keys import cell_words
 from lustrum.protect.perturbation import StochasticPerturbation
 from lustrum.protect.perturbation.invariant import calibrated, invariant
-from lustrum.protect.perturbation.lookup import (
-    _draw,
-    lookup,
-    perturb_by_words,
-)
+from lustrum.protect.perturbation.lookup import _draw, lookup, perturb_by_words
 from lustrum.protect.totals.safe import safe_totals
 from protect.plain_perturbation import plain_draw
 from small import with_totals
@@ -134,10 +130,7 @@ def made_table(keyed: bool, structural: bool = True, counts: np.ndarray = INNER)
     mask = np.zeros((4, 4), dtype=np.bool_)
     mask[STRUCTURAL] = True
     return Table(
-        axes=(
-            TableAxis("a", "a", (*names, total)),
-            TableAxis("b", "b", (*names, total)),
-        ),
+        axes=(TableAxis("a", "a", (*names, total)), TableAxis("b", "b", (*names, total))),
         values=with_totals(counts),
         keys=with_totals(keys) if keyed else None,
         structural=mask if structural else None,
@@ -340,9 +333,7 @@ def test_frequencies_of_a_table_make_a_matrix_that_stays_secret() -> None:
         wanted = (0, 0) if (row, column) == STRUCTURAL else behind(int(shown), anywhere)
         assert (release.least[row, column], release.most[row, column]) == wanted
     nobody = Table(
-        axes=(TableAxis.plain("a", ["x"]),),
-        values=np.array([0]),
-        structural=np.array([True]),
+        axes=(TableAxis.plain("a", ["x"]),), values=np.array([0]), structural=np.array([True])
     )
     assert method.channel_for(nobody).matrix.tolist() == CHANNEL.matrix.tolist()
 

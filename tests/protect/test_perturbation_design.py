@@ -35,16 +35,8 @@ with (Path(__file__).parent / "ptables.csv").open(encoding="utf-8") as lines:
     ("table", "digits", "parameters"),
     [
         ("ptable_d2_v108_js1", 10, {"largest_change": 2, "variance": 1.08, "blocked": (1,)}),
-        (
-            "ptab2",
-            8,
-            {"largest_change": 8, "variance": 3, "stay": 0.6, "monotone": "below"},
-        ),
-        (
-            "ptab6",
-            8,
-            {"largest_change": 8, "variance": 2, "stay": 0.6, "monotone": "below"},
-        ),
+        ("ptab2", 8, {"largest_change": 8, "variance": 3, "stay": 0.6, "monotone": "below"}),
+        ("ptab6", 8, {"largest_change": 8, "variance": 2, "stay": 0.6, "monotone": "below"}),
         (
             "ptab3",
             8,

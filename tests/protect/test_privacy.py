@@ -267,9 +267,7 @@ def test_the_fit_is_the_least_squares_of_a_second_solver() -> None:
     assert np.abs(exact - inner.take(large.values)).max() < 1e-4
 
 
-@given(
-    values=st.lists(st.floats(0, 20), min_size=12, max_size=12),
-)
+@given(values=st.lists(st.floats(0, 20), min_size=12, max_size=12))
 def test_rounding_down_the_tree_stays_within_one(values: list[float]) -> None:
     array = np.array(values).reshape(2, 3, 2)
     whole = rounded_down_the_tree(array)

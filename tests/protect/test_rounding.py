@@ -58,14 +58,8 @@ CHANNELS: list[tuple[Any, Any]] = [
     for make, rows in [
         (NearestChannel(base), lambda true, base=base: nearest(true, base)),
         (RoundingChannel(base), lambda true, base=base: at_random(true, base)),
-        (
-            SmallCountChannel(base),
-            lambda true, base=base: small(true, base, "nearest"),
-        ),
-        (
-            SmallCountChannel(base, "random"),
-            lambda true, base=base: small(true, base, "random"),
-        ),
+        (SmallCountChannel(base), lambda true, base=base: small(true, base, "nearest")),
+        (SmallCountChannel(base, "random"), lambda true, base=base: small(true, base, "random")),
     ]
 ]
 

@@ -46,10 +46,7 @@ DATASET = described(
         "job": {"codes": "abc", "label": "Job"},
     },
     head={"units": "people"},
-    measures=[
-        {"name": "pay", "unit": "euro", "decimals": 2},
-        {"name": "gain", "unit": "euro"},
-    ],
+    measures=[{"name": "pay", "unit": "euro", "decimals": 2}, {"name": "gain", "unit": "euro"}],
     structural_zeros=[{"reason": "No job c in n1.", "where": {"area": ["n1"], "job": ["c"]}}],
 )
 EVERY: list[Cell] = list(product(*(range(n) for n in SIZES)))  # type: ignore[arg-type]
@@ -85,9 +82,7 @@ def bundle(
         gain = np.where(np.arange(len(PAY)) == 2, -400, 900)
         sums = ProtectedSums(
             FinestSums(
-                DATASET,
-                np.array(list(PAY)).T,
-                {"pay": np.array(list(PAY.values())), "gain": gain},
+                DATASET, np.array(list(PAY)).T, {"pay": np.array(list(PAY.values())), "gain": gain}
             ),
             PublicFactors(method, FACTORS, {"pay": {1: 1.0, 2: 2.5}, "gain": {1: 3.0}}),
         )

@@ -47,10 +47,7 @@ LAND = described(
 # Of each root the codes of every other variable, and the groups that published tables have.
 REGION_OF = [0, 1, 1, 1]
 ROOT = {"region": "area", "area": "area", "age": "age", "land": "land"}
-GROUPS = {
-    "area": [{0}, {1}, {2}, {3}, {0, 3}, {1, 2}, {1, 2, 3}],
-    "age": [{0}, {1}, {2}],
-}
+GROUPS = {"area": [{0}, {1}, {2}, {3}, {0, 3}, {1, 2}, {1, 2, 3}], "age": [{0}, {1}, {2}]}
 
 
 def wanted(axes: list[tuple[str, list[set[int]]]], passing: dict[str, set[int]]) -> Kind:

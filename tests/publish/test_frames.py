@@ -13,12 +13,7 @@ import pytest
 from lustrum.formats import release_as_arrow, write_release
 from lustrum.model import InputError
 from lustrum.publish.frames import suppress, table_of_records
-from lustrum.sensitivity import (
-    AnyOf,
-    PPercent,
-    Request,
-    Threshold,
-)
+from lustrum.sensitivity import AnyOf, PPercent, Request, Threshold
 from lustrum.tabulate.keys import Secret
 
 RNG = np.random.default_rng(8)

@@ -313,11 +313,7 @@ def test_weights_that_cannot_be_protected_are_not_used(monkeypatch: pytest.Monke
     counted = replace(chunk, counts=np.ones(chunk.rows, dtype=np.int64))
     bare = replace(chunk, numbers={})
     keyless = replace(chunk, keys=None)
-    for wrong, said in (
-        (counted, "no weights"),
-        (bare, "no weights"),
-        (keyless, "no record keys"),
-    ):
+    for wrong, said in ((counted, "no weights"), (bare, "no weights"), (keyless, "no record keys")):
         told = property(lambda self, wrong=wrong: [chunk, wrong])
         monkeypatch.setattr(FrameEngine, "chunks", told)
         with pytest.raises(CannotProtectError, match=said):

@@ -171,9 +171,7 @@ def test_a_file_of_people_who_are_alone_is_called_sparse(
     counts[:ones], counts[ones] = 1, 30
     public = replace(made.result.public, method=dict(made.result.public.method) | method)
     changed = replace(
-        made,
-        cells=replace(made.cells, counts=counts),
-        result=replace(made.result, public=public),
+        made, cells=replace(made.cells, counts=counts), result=replace(made.result, public=public)
     )
     found = findings(changed, read_policy(root / "policies" / "town.toml"))
     assert any("51% of the people are alone" in w for w in found.warnings) == warned

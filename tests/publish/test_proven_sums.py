@@ -47,7 +47,7 @@ from lustrum.tabulate import FrameSource, Store, ingest, read_description
 SIZES = {"area": 6, "sex": 2, "age": 4, "work": 2, "job": 3}
 ZEROS = [
     # Those who do not work (1) have no job (2): four of six pairs can exist, so that both are one axis.
-    {"reason": "a job", "where": {"work": ["1"], "job": ["0", "1"]}},
+    {"reason": "a job", "where": {"work": ["1"], "job": ["0", "1"]}}
 ]
 DATASET = Dataset.from_mapping(
     {

@@ -34,13 +34,7 @@ from lustrum.policy import Policy
 from lustrum.protect.magnitudes.remembered import RememberedSums
 from lustrum.public.numbers import CannotProtectError, Described
 from lustrum.publish.bundles.make import survey_records
-from lustrum.publish.bundles.memory import (
-    Memory,
-    memory_path,
-    read_memory,
-    sums_path,
-    write_memory,
-)
+from lustrum.publish.bundles.memory import Memory, memory_path, read_memory, sums_path, write_memory
 from lustrum.publish.records import local as local_module
 from lustrum.publish.records import local as open_datasets
 from lustrum.publish.records import process

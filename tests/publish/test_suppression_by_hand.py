@@ -124,11 +124,7 @@ def rows_of(path: Path) -> list[dict[str, str]]:
     ],
 )
 def test_no_file_is_written_over_another_one(
-    tmp_path: Path,
-    files: dict[str, str],
-    tables: list[str],
-    previous: str | None,
-    said: str | None,
+    tmp_path: Path, files: dict[str, str], tables: list[str], previous: str | None, said: str | None
 ) -> None:
     for folder in ("public", "here", "deep", "folder.csv"):
         (tmp_path / folder).mkdir()

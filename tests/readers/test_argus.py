@@ -36,12 +36,7 @@ from lustrum.readers.argus import (
     read_tab,
 )
 from lustrum.readers.argus.jj import parse_jj
-from lustrum.readers.argus.lists import (
-    parse_apriori,
-    parse_batch,
-    parse_code_list,
-    parse_recoding,
-)
+from lustrum.readers.argus.lists import parse_apriori, parse_batch, parse_code_list, parse_recoding
 from lustrum.readers.argus.metadata import parse_metadata
 from lustrum.readers.argus.tables import parse_tab
 from lustrum.readers.container import read_container

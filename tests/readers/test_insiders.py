@@ -180,10 +180,7 @@ def expected(world: World, size: int, reach: int | None) -> Learned:
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=examples(12, 300), deadline=None)
 def test_insiders_learn_what_an_enumeration_finds(
-    tmp_path_factory: pytest.TempPathFactory,
-    seed: int,
-    size: int,
-    reach: int | None,
+    tmp_path_factory: pytest.TempPathFactory, seed: int, size: int, reach: int | None
 ) -> None:
     world = World(seed)
     table, file = world.write(tmp_path_factory.mktemp("w"))

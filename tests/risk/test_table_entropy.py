@@ -411,10 +411,7 @@ def test_both_forms_tell_a_policy_file_all_that_makes_them() -> None:
 def test_the_default_form_does_not_rise_where_the_papers_does() -> None:
     """The two counterexamples to property e, and the same measure under both verbs."""
     rounding = RoundingChannel(3)
-    for true, published in (
-        ([5, 5, 5, 5], [6, 6, 6, 3]),
-        ([7, 400, 500, 600], [6, 399, 501, 600]),
-    ):
+    for true, published in (([5, 5, 5, 5], [6, 6, 6, 3]), ([7, 400, 500, 600], [6, 399, 501, 600])):
         table = Table.from_counts(true)
         free = np.full(4, CellStatus.FREE.value)
         release = Release(table.axes, np.array(published), free, {}, rounding)

@@ -95,10 +95,7 @@ def test_a_mean_weight_never_makes_a_cell_larger_than_it_is() -> None:
     )
     query = TableQuery("firms", (Axis("region"),), measure="turnover", weight="weight")
     table = FrameEngine(frame, dataset("group"), workers=1).tabulate(query, ranks=2)
-    assert Dominance(1, 90).judge(table).mask.tolist() == [
-        True,
-        False,
-    ]
+    assert Dominance(1, 90).judge(table).mask.tolist() == [True, False]
 
 
 def test_levels_of_a_weighted_table_are_in_its_own_units() -> None:

@@ -47,11 +47,7 @@ def test_numbers_of_other_types_are_told_apart_too(numbers: Any) -> None:
     assert values[place].tolist() == np.asarray(numbers).tolist()
 
 
-@given(
-    columns=st.integers(0, 20),
-    reach=st.sampled_from([1, 4, 2**62]),
-    data=st.data(),
-)
+@given(columns=st.integers(0, 20), reach=st.sampled_from([1, 4, 2**62]), data=st.data())
 def test_different_columns_are_those_of_sorting(
     columns: int, reach: int, data: st.DataObject
 ) -> None:

@@ -40,9 +40,7 @@ SEX = with_total("sex", 2)
 
 @QUICK
 @given(st.booleans().flatmap(lambda nested: table_lists(nested=nested, tables=3)))
-def test_the_matrix_says_which_inner_cells_lie_in_each_published_cell(
-    structure: Structure,
-) -> None:
+def test_the_matrix_says_which_inner_cells_lie_in_each_published_cell(structure: Structure) -> None:
     matrix = structure.matrix
     assert matrix.dtype == np.int8
     assert matrix.indices.dtype == np.int32

@@ -68,9 +68,7 @@ def check_outer(relations: Relations, low: list[int], high: list[int]) -> None:
 
 @QUICK
 @given(bounds(4, 4))
-def test_bounds_of_a_single_relation_are_sharp(
-    given_bounds: tuple[list[int], list[int]],
-) -> None:
+def test_bounds_of_a_single_relation_are_sharp(given_bounds: tuple[list[int], list[int]]) -> None:
     low, high = given_bounds
     relations = Structure.of_tables([[axis("x", a=[0], b=[1], c=[2], all=[0, 1, 2])]]).relations
     truth = true_ranges(relations, low, high)

@@ -14,10 +14,7 @@ from tabulate.worlds import SECRET
 
 TOWN = {
     "dataset": {"name": "town"},
-    "variables": [
-        {"name": "area", "codes": ["N", "S"]},
-        {"name": "sex", "codes": ["1", "2"]},
-    ],
+    "variables": [{"name": "area", "codes": ["N", "S"]}, {"name": "sex", "codes": ["1", "2"]}],
     "measures": [{"name": "income", "decimals": 2}],
     "weights": [{"name": "w"}],
 }

@@ -120,12 +120,7 @@ class SqlEngine:
         return " ".join(joins), " + ".join(terms) or "0::BIGINT"
 
     def _contributions(
-        self,
-        connection: duckdb.DuckDBPyConnection,
-        plan: Plan,
-        joins: str,
-        terms: str,
-        ranks: int,
+        self, connection: duckdb.DuckDBPyConnection, plan: Plan, joins: str, terms: str, ranks: int
     ) -> tuple[npt.NDArray[np.int64], Contributions]:
         query = plan.query
         assert query.measure is not None

@@ -12,13 +12,7 @@ from hypothesis import strategies as st
 
 from examples import examples
 from lustrum.model import Dataset, IngestError
-from lustrum.tabulate import (
-    FileSource,
-    Store,
-    draft_description,
-    ingest,
-    read_description,
-)
+from lustrum.tabulate import FileSource, Store, draft_description, ingest, read_description
 from lustrum.tabulate.encode import encode
 from tabulate.worlds import SECRET
 

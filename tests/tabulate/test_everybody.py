@@ -45,13 +45,7 @@ def same_views(known: KernelEngine, fresh: KernelEngine, words: dict[str, Any]) 
 )
 @quick(50, 300)
 def test_questions_in_any_order_get_the_numbers_of_an_engine_that_remembers_nothing(
-    data: st.DataObject,
-    rows: int,
-    order: str,
-    keyed: bool,
-    zoned: bool,
-    kept: int,
-    seed: int,
+    data: st.DataObject, rows: int, order: str, keyed: bool, zoned: bool, kept: int, seed: int
 ) -> None:
     dataset, whole = describe(), columns(rows, order, seed)
     chunks = chunks_of(whole, [64])

@@ -339,11 +339,7 @@ def test_numbers_that_do_not_fit_are_refused_in_every_type(values: pa.Array) -> 
 
 @pytest.mark.parametrize(
     "values",
-    [
-        pa.array([True, False]),
-        pa.array([[1], [2]]),
-        pa.array([0, 1], pa.date32()),
-    ],
+    [pa.array([True, False]), pa.array([[1], [2]]), pa.array([0, 1], pa.date32())],
     ids=str,
 )
 def test_a_column_of_another_kind_is_no_measure(values: pa.Array) -> None:
@@ -381,13 +377,7 @@ def test_weights_must_sum_to_the_frame(tmp_path: Path, total: int, refuses: bool
     (weight,) = DATASET.source["weights"]
     described = Dataset.from_mapping({**DATASET.source, "weights": [{**weight, "total": total}]})
     frame = pa.table(
-        {
-            "id": range(3),
-            "area": ["N"] * 3,
-            "sex": ["f"] * 3,
-            "income": [1, 2, 3],
-            "w": [1, 2, 3],
-        }
+        {"id": range(3), "area": ["N"] * 3, "sex": ["f"] * 3, "income": [1, 2, 3], "w": [1, 2, 3]}
     )
     if not refuses:
         assert ingest(FrameSource(frame), described, Store(tmp_path / "good")) == 3

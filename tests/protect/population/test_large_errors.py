@@ -15,11 +15,7 @@ from lustrum.protect.population.prepare import prepare
 from lustrum.protect.population.search import run as runs
 from lustrum.protect.population.search.layout import KINDS
 from lustrum.protect.population.search.plan import plan_tables
-from lustrum.protect.population.search.run import (
-    SearchProblem,
-    SearchState,
-    search,
-)
+from lustrum.protect.population.search.run import SearchProblem, SearchState, search
 from lustrum.protect.population.search.stages import ErrorCost, Stage
 from lustrum.runtime.stop import Stopped, stopping
 from protect.population.worlds import KEY, cells_of, dense, town

@@ -446,9 +446,7 @@ def test_records_that_were_not_matched_are_refused() -> None:
         max_size=6,
     )
 )
-def test_differences_are_counted_by_their_steps(
-    moves: list[tuple[int, int, bool]],
-) -> None:
+def test_differences_are_counted_by_their_steps(moves: list[tuple[int, int, bool]]) -> None:
     """Numbers of three bases and more are one class; cells that are not listed showed 0 to nobody."""
     dataset = town((3, 2), zeros=False)
     at = np.array(list(product(range(3), range(2)))).T

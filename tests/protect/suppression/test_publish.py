@@ -196,13 +196,7 @@ def test_a_cell_that_nothing_protects_leaves_no_pattern() -> None:
     cell = int(np.flatnonzero(problem.primary)[0])
     row = problem.relations[[int(np.flatnonzero(problem.relations[:, [cell]].toarray())[0])]]
     others = row.indices[row.indices != cell]
-    bound = SuppressionProblem.of(
-        problem.values,
-        problem.relations,
-        [cell],
-        [1],
-        frozen=others,
-    )
+    bound = SuppressionProblem.of(problem.values, problem.relations, [cell], [1], frozen=others)
     publisher = Publisher.of(Tasks.of(bound), np.flatnonzero(~bound.frozen), 500)
     assert publisher is None or publisher.first() is None
     assert not suppress(bound).safe

@@ -200,8 +200,7 @@ def test_what_was_suppressed_before_is_kept_where_it_costs_little() -> None:
 
 
 @pytest.mark.parametrize(
-    ("axes", "taken"),
-    [((FLAT, FLAT), "quick"), ((TREE, FLAT), "quick"), ((TREE, TREE), "boxes")],
+    ("axes", "taken"), [((FLAT, FLAT), "quick"), ((TREE, FLAT), "quick"), ((TREE, TREE), "boxes")]
 )
 def test_large_tables_get_quick_patterns_where_they_are_networks(
     axes: tuple[AxisSums, ...], taken: str, monkeypatch: pytest.MonkeyPatch
@@ -229,8 +228,7 @@ def test_sub_tables_of_a_large_table_with_two_axes_are_protected_one_by_one(
 
 
 @pytest.mark.parametrize(
-    ("word", "now"),
-    [("decomposition", "exact"), ("elimination", "quick"), ("heuristic", "quick")],
+    ("word", "now"), [("decomposition", "exact"), ("elimination", "quick"), ("heuristic", "quick")]
 )
 def test_earlier_names_of_algorithms_warn_and_stand_for_what_took_their_place(
     word: str, now: str

@@ -7,10 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from lustrum.protect.suppression import (
-    ContributorView,
-    SuppressionProblem,
-)
+from lustrum.protect.suppression import ContributorView, SuppressionProblem
 from lustrum.protect.suppression.search.attacks.attack import ProgramAttacks
 from lustrum.protect.suppression.search.attacks.tasks import SharedMoves, Tasks
 from lustrum.protect.suppression.search.heuristic import WitnessedPattern, protect_all

@@ -20,7 +20,7 @@ def files(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize(
     "place",
     [
-        "lustrum.publish.programme.suppress.suppress",  # the search for a pattern
+        "lustrum.publish.programme.suppress.suppress"  # the search for a pattern
     ],
 )
 def test_ctrl_c_in_the_middle_of_a_programme_leaves_everything_as_it_was(

@@ -18,12 +18,7 @@ from lustrum.publish.programme.audit import AuditedSystem, audit_moves, audit_ra
 # The levels of one part, against their definition.
 from lustrum.publish.programme.judge import _needed, judge, rules_for
 from lustrum.publish.programme.spec import RuleFor
-from lustrum.sensitivity import (
-    AnyOf,
-    PPercent,
-    Threshold,
-    Unless,
-)
+from lustrum.sensitivity import AnyOf, PPercent, Threshold, Unless
 from lustrum.sensitivity.rule import NOTHING
 
 

@@ -264,10 +264,7 @@ BESIDE = 'dataset = "biz"\nbeside = "b"'
         ({"one": 'method = {method = "suppression", rule = "x"}'}, "not in the method"),
         ({"one": 'unshown = "some"'}, "'unshown' cannot be 'some'"),
         ({"one": ADJUST, "table": BY + '\nnever = [{act = "A"}]'}, "for the method 'suppression'"),
-        (
-            {"one": ADJUST, "table": BY + '\nfrozen = [{act = "A"}]'},
-            "for the method 'suppression'",
-        ),
+        ({"one": ADJUST, "table": BY + '\nfrozen = [{act = "A"}]'}, "for the method 'suppression'"),
         ({"one": 'relations = ["turnover <= export"]'}, "must be an equation"),
         ({"one": 'relations = ["turnover >= export"]'}, "must be an equation"),
         ({"one": "title = 3"}, "Set 'one': 'title' must be a text in quotes"),

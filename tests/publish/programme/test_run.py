@@ -50,9 +50,7 @@ def asked_cells() -> list[tuple[str, Cell]]:
 def unprotected(folder: Path) -> list[tuple[str, Cell]]:
     """Cells whose largest contributor somebody comes within 10 percent of."""
     ask = attack(
-        seen(folder),
-        ("turnover", "domestic", "export"),
-        total=("turnover", ("domestic", "export")),
+        seen(folder), ("turnover", "domestic", "export"), total=("turnover", ("domestic", "export"))
     )
     found = []
     for response, wanted in asked_cells():

@@ -161,10 +161,7 @@ def test_a_run_writes_what_it_says_and_says_what_it_writes(place: Path) -> None:
 
 
 def test_tables_stand_in_the_order_of_the_programme(place: Path) -> None:
-    tables = (
-        table("b", AREA, "tips", "count"),
-        table("a", SEX, "count", "pay"),
-    )
+    tables = (table("b", AREA, "tips", "count"), table("a", SEX, "count", "pay"))
     _, folder, trace = run(place, *tables)
     assert [one.id for one in folder.tables] == ["b.tips", "b.count", "a.count", "a.pay"]
     labels = [one.label for one in folder.tables]
@@ -362,10 +359,7 @@ def test_codes_that_were_not_there_last_time_were_not_hidden() -> None:
 def test_the_public_learns_the_names_of_rules_and_not_their_parameters() -> None:
     two = RULES + RULES.replace("minimum = 3", "minimum = 4") + PERCENT
     tables = table("t", AREA, "pay")
-    for head, said in (
-        ("", ["threshold", "p-percent"]),
-        ("publish_rules = true", [3, 4, None]),
-    ):
+    for head, said in (("", ["threshold", "p-percent"]), ("publish_rules = true", [3, 4, None])):
         own = programme(tables, rules=two, head=head)
         words = _public_words(own, own.sets[0])
         assert words["method"] == "suppression"

@@ -15,12 +15,7 @@ from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.method import kept_cells
 from lustrum.protect.suppression import Suppression
 from lustrum.publish.programme import system as system_module
-from lustrum.publish.programme.audit import (
-    Protected,
-    least_value,
-    public_knowledge,
-    spans_of,
-)
+from lustrum.publish.programme.audit import Protected, least_value, public_knowledge, spans_of
 
 # The problem before cells are left out of it, and releases that hide any places.
 from lustrum.publish.programme.suppress import _problem, _release, without_cube

@@ -97,10 +97,7 @@ def test_another_relation_does_not_stand_for_the_one_of_the_description() -> Non
 
 @pytest.mark.parametrize(
     ("first", "second"),
-    [
-        (('"turnover"', ""), ('"domestic"', "")),
-        (('"domestic"', ""), ('"export"', "")),
-    ],
+    [(('"turnover"', ""), ('"domestic"', "")), (('"domestic"', ""), ('"export"', ""))],
 )
 def test_measures_that_add_up_do_not_stand_in_two_sets(
     first: tuple[str, str], second: tuple[str, str]

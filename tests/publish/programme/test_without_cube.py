@@ -87,9 +87,7 @@ def most(problem: SuppressionProblem, suppressed: Mask, cell: int, sign: int) ->
     weight = np.zeros(len(problem))
     weight[cell] = -sign
     ends = np.where(
-        suppressed[:, None],
-        np.stack([problem.low, problem.high], axis=1),
-        problem.values[:, None],
+        suppressed[:, None], np.stack([problem.low, problem.high], axis=1), problem.values[:, None]
     )
     relations = problem.relations
     found = linprog(

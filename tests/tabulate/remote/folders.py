@@ -54,11 +54,7 @@ def toml(words: Mapping[str, Any]) -> str:
 
 
 def connected(
-    world: World,
-    folder: Path,
-    owner: Connection,
-    reader: Connection,
-    file: Path | None = None,
+    world: World, folder: Path, owner: Connection, reader: Connection, file: Path | None = None
 ) -> Path:
     """The data folder after `lustrum keys` and `lustrum ingest`; keys in a file are loaded into SQLite."""
     data = folder / "data"

@@ -50,10 +50,7 @@ def test_the_commands_of_the_page_protect_a_table_that_another_process_saved(
     own = derby[1].rstrip('"') + f' {services.SHORT_LIVED}"'
     text = re.sub('"spark.hadoop.hive.metastore.uris".*', lambda _: own, connection)
     master = "local[1]" if private else "local-cluster[1, 1, 512]"
-    for old, new in (
-        ("spark://spark.example.org:7077", master),
-        ("/srv", str(tmp_path)),
-    ):
+    for old, new in (("spark://spark.example.org:7077", master), ("/srv", str(tmp_path))):
         assert old in text
         text = text.replace(old, new)
     text += '"spark.driver.host" = "127.0.0.1"\n"spark.driver.bindAddress" = "127.0.0.1"\n'
@@ -71,17 +68,10 @@ def test_the_commands_of_the_page_protect_a_table_that_another_process_saved(
     data = tmp_path / "lustrum-data"
     SECRET.write(data / "record-keys.secret")
     lustrum = str(Path(sys.executable).parent / "lustrum")
-    environment = {
-        **os.environ,
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "PATH": "/usr/bin:/bin",
-    }
+    environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PATH": "/usr/bin:/bin"}
     said = ""
     lines = [line for line in commands.split("\n") if line]
-    programs = [
-        [sys.executable, "-c", SAVE],
-        *([lustrum, *line.split()[1:]] for line in lines),
-    ]
+    programs = [[sys.executable, "-c", SAVE], *([lustrum, *line.split()[1:]] for line in lines)]
     for words in [in_one_process(lines, before=SAVE)] if together else programs:
         done = subprocess.run(
             words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
