@@ -11,7 +11,7 @@ import pytest
 
 from lustrum.demo import businesses, setup
 from lustrum.model import DatasetError
-from lustrum.protect.population.public import SEARCH
+from lustrum.protect.population import public
 from lustrum.public.bundle.files import bundle_digest
 from lustrum.runtime.stop import (
     Stopped,
@@ -68,7 +68,8 @@ def test_a_bundle_of_an_earlier_search_is_made_again(
     monkeypatch.setattr(setup, "make_bundle", lambda _store, name, *_, **__: asked.append(name))
     setup.prepare(root, 2000)
     assert asked == []
-    monkeypatch.setattr("lustrum.public.bundle.files.SEARCH", SEARCH + 1)
+    for word in ("SEARCH", "SEARCH_OF_INVENTED"):
+        monkeypatch.setattr(public, word, 99)
     setup.prepare(root, 2000)
     assert sorted(asked) == list(NAMES)
 

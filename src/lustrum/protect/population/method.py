@@ -34,7 +34,7 @@ from lustrum.protect.population.blocks.whole import LocalRunner, WholePopulation
 from lustrum.protect.population.blocks.work import IMPOSSIBLE, Whole
 from lustrum.protect.population.later import RememberedCells
 from lustrum.protect.population.measure import coverage_of, coverage_rows, public_report
-from lustrum.protect.population.prepare import Prepared, prepare
+from lustrum.protect.population.prepare import Prepared, prepare, siblings_of
 from lustrum.protect.population.public import (
     PublicReport,
     search_version,
@@ -273,7 +273,7 @@ class ProtectedPopulation(MethodSpec):
 
     def _of_blocks(self, made: WholePopulation, true: FinestCells) -> PopulationResult:
         return PopulationResult(
-            made.cells, self._stated(made.public, true), made.agency, made.memory
+            made.cells, self._stated(made.public, true, made.cells), made.agency, made.memory
         )
 
     def _checked(
@@ -394,7 +394,7 @@ class ProtectedPopulation(MethodSpec):
         rows = coverage_rows(plan, searched.errors, truth)
         agency = replace(agency, coverage=coverage_of(rows, public))
         report_progress("measuring errors", 1.0)
-        result = PopulationResult(shown, self._stated(public, cells), agency, memory)
+        result = PopulationResult(shown, self._stated(public, cells, shown), agency, memory)
         if file is not None:
             file.remove()
         return result
@@ -425,18 +425,20 @@ class ProtectedPopulation(MethodSpec):
             )
         return prepared
 
-    def _stated(self, public: PublicReport, cells: FinestCells) -> PublicReport:
+    def _stated(self, public: PublicReport, cells: FinestCells, shown: FinestCells) -> PublicReport:
         """The public report with exact totals that are public elsewhere, and the version of the search."""
         return replace(
             public,
             known=known_totals(cells, self.known_totals),
-            search=self._search_version(cells.dataset),
+            search=self._search_version(shown),
         )
 
-    def _search_version(self, dataset: Dataset) -> int:
-        """The version of the search for a dataset; it follows from the description, never from the records."""
-        most_codes = max(len(v.codes) for v in dataset.variables)
-        return search_version(self.sweeps, most_codes, self.sparse_siblings)
+    def _search_version(self, shown: FinestCells) -> int:
+        """The version of the search; it follows from what is public, never from the records."""
+        siblings, dataset = self.sparse_siblings, shown.dataset
+        if siblings == "auto":
+            siblings = siblings_of(dataset, int(shown.counts.sum()))
+        return search_version(self.sweeps, max(len(v.codes) for v in dataset.variables), siblings)
 
     def _stages(self, cells: FinestCells) -> tuple[Stage, ...]:
         """The stages of the search."""

@@ -225,12 +225,12 @@ def _read_margins(mapping: Mapping[str, Any]) -> Margins:
     return margins
 
 
-def search_version(sweeps: int, codes: int, siblings: float | str = 1.0) -> int:
+def search_version(sweeps: int, codes: int, siblings: float = 1.0) -> int:
     """The version that searches with so many sweeps, where no variable has more than so many codes.
 
     ``siblings`` is the parameter ``sparse_siblings``.
     """
-    if isinstance(siblings, str) or siblings > 1:
+    if siblings > 1:
         return SEARCH_OF_INVENTED
     return SEARCH_OF_MANY_CODES if sweeps <= FEW_SWEEPS and codes >= MANY_CODES else SEARCH
 

@@ -197,7 +197,9 @@ def other_search(path: Path) -> int | None:
     # The same method searches files with very many codes otherwise by now.
     method = stated_method(path) or {}
     sweeps, siblings = method.get("sweeps"), method.get("sparse_siblings", 0.0)
-    if not isinstance(sweeps, int) or not (siblings == "auto" or isinstance(siblings, int | float)):
+    if siblings == "auto":
+        siblings = 2.0 if search == SEARCH_OF_INVENTED else 1.0
+    if not isinstance(sweeps, int) or not isinstance(siblings, int | float):
         return None if search == SEARCH else search
     now = search_version(sweeps, _most_codes(path), siblings)
     return None if search == now and now in (SEARCH, SEARCH_OF_INVENTED) else search
