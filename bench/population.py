@@ -22,7 +22,7 @@ import numpy as np
 from parts.figures import record
 
 from lustrum.demo.census import people
-from lustrum.demo.descriptions import description_path
+from lustrum.demo.draws import description_path
 from lustrum.model import Axis, Filter, Group, TableQuery
 from lustrum.model.finest import FinestCells
 from lustrum.protect import CellKey, RandomRounding

@@ -22,12 +22,11 @@ import numpy as np
 from parts.figures import record
 from pyarrow import csv as arrow_csv
 
-from lustrum.demo.descriptions import description_path
+from lustrum.demo.draws import description_path
 from lustrum.demo.register import businesses
 from lustrum.model import CellStatus, Release, TableAxis
 from lustrum.numeric.structure import UNBOUNDED
-from lustrum.publish.programme.audit import audit_ranges
-from lustrum.publish.programme.judge import Judged, judge
+from lustrum.publish.programme.audit import Judged, audit_ranges, judge
 from lustrum.publish.programme.read import bound_to, read_programme
 from lustrum.publish.programme.system import ProgrammeSystem, SystemPart, open_records, systems_of
 from lustrum.readers.own import published_cells

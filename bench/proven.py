@@ -31,17 +31,16 @@ import numpy as np
 from parts.figures import record
 
 from lustrum.demo.census import people
-from lustrum.demo.descriptions import description_path
+from lustrum.demo.draws import description_path
 from lustrum.model import Category, Dataset
 from lustrum.model.finest import FinestCells
 from lustrum.protect.population.public import MARGIN_ENDS, margin_class, of_kind
 from lustrum.protect.population.support import Combinations
-from lustrum.protect.proven.domain import Domain
-from lustrum.protect.proven.estimate import LinearEstimate
+from lustrum.protect.proven.domain import Domain, laid_out
 from lustrum.protect.proven.margins import NoiseMargins
 from lustrum.protect.proven.measure import measure_tables
 from lustrum.protect.proven.method import ProvenPopulation
-from lustrum.protect.proven.places import laid_out
+from lustrum.protect.proven.plan import LinearEstimate
 from lustrum.protect.proven.report import Remade, public_report
 from lustrum.tabulate import FrameEngine, Secret, finest_cells, read_description
 

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from parts.figures import record
 
-from lustrum.demo.descriptions import described
+from lustrum.demo.draws import described
 from lustrum.demo.labour_force import REPLICATES, frame, survey
 from lustrum.model import Dataset
 from lustrum.protect import ProtectedPopulation

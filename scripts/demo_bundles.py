@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 from lustrum.demo import businesses, censuses, description_path, people, survey
-from lustrum.demo.descriptions import NAMES, SHIPPED
+from lustrum.demo.draws import NAMES, SHIPPED
 from lustrum.policy.read import sealed
 from lustrum.publish.bundles.make import make_bundle
 from lustrum.tabulate import FrameSource, Secret, Store, ingest, read_description

@@ -82,7 +82,7 @@ def test_a_small_file_needs_neither_the_compiler_nor_other_heavy_modules(
 BUNDLES = """
 import sys
 from lustrum.answer import TableService
-from lustrum.demo.descriptions import SHIPPED
+from lustrum.demo.draws import SHIPPED
 from lustrum.model import TableQuery
 from lustrum.server.app import create_app
 service = TableService(bundles=sorted(SHIPPED.iterdir()))

@@ -22,7 +22,7 @@ import pandas as pd
 from figures import record
 
 from lustrum.demo.census import people
-from lustrum.demo.descriptions import description_path
+from lustrum.demo.draws import description_path
 from lustrum.model import Records
 from lustrum.protect.swapping import RecordSwapping, SwapReport
 from lustrum.tabulate import FrameEngine, read_description, records_of

@@ -16,8 +16,7 @@ from agency.towns import let_in
 from faults.world import released
 from lustrum.agency import create_agency_app
 from lustrum.answer import snapshot, table_service
-from lustrum.cli import app
-from lustrum.cli.terminal import policies as policy_page
+from lustrum.cli import app, upkeep
 from lustrum.local import local_service
 from lustrum.local.service import health
 from lustrum.publish import doctor
@@ -36,7 +35,7 @@ Named = Callable[..., str]
 FIRST: Named = lambda one, *_, **__: one if isinstance(one, str) else one.stem  # noqa: E731
 SECOND: Named = lambda _, one, *__, **___: getattr(one, "dataset", one)  # noqa: E731
 BREAKS: dict[str, list[tuple[Any, str, Named]]] = {
-    "reading the policy": [(m, "read_policy", FIRST) for m in (table_service, doctor, policy_page)],
+    "reading the policy": [(m, "read_policy", FIRST) for m in (table_service, doctor, upkeep)],
     "reading the bundle": [(m, "read_bundle", FIRST) for m in (table_service, doctor)],
     "reading the records": [(LocalRecordsService, "describe", SECOND)],
     "judging names": [

@@ -18,7 +18,7 @@ from examples import examples
 from lustrum.audit import Knowledge
 from lustrum.audit.certificate import certify, verify, verify_file
 from lustrum.audit.certificate import verify as verify_function
-from lustrum.cli.terminal.verify import show_verification
+from lustrum.cli.audit import show_verification
 
 SOURCE = Path(sys.modules[verify_function.__module__].__file__ or "")
 MODULE = sys.modules[verify_function.__module__]

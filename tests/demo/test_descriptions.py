@@ -12,7 +12,7 @@ import pytest
 import lustrum.demo
 from demo.conftest import content_digest, positions
 from lustrum.demo import businesses, censuses, description_path, people, survey
-from lustrum.demo.descriptions import NAMES, codes, described
+from lustrum.demo.draws import NAMES, codes, described
 from lustrum.demo.geography import DISTRICTS, area_districts, area_kinds, area_regions
 from lustrum.model.translations import people_texts
 from lustrum.tabulate import read_description

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from demo.conftest import positions
-from lustrum.demo.descriptions import described
+from lustrum.demo.draws import described
 from lustrum.demo.labour_force import frame
 from lustrum.demo.register import SIZE_FROM
 

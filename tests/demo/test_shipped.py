@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lustrum.demo import description_path
-from lustrum.demo.descriptions import NAMES, SHIPPED
+from lustrum.demo.draws import NAMES, SHIPPED
 from lustrum.demo.setup import missing, place
 from lustrum.local import local_service
 from lustrum.model import TableQuery

@@ -1,4 +1,4 @@
-"""The loops of :mod:`lustrum.protect.markov.kernels` in plain Python: slow, short, and the same."""
+"""The loops of :mod:`lustrum.protect.markov.spec` in plain Python: slow, short, and the same."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import numpy as np
 
 from audit.plain_walks import Stream
 from lustrum.model.arrays import Ints
-from lustrum.protect.markov.kernels import LIGHT
-from lustrum.protect.markov.spec import Moves
+from lustrum.protect.markov.spec import LIGHT, Moves
 
 __all__ = ["plain_binomial", "plain_boxes", "plain_random"]
 

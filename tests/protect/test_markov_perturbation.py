@@ -21,7 +21,7 @@ from lustrum.protect.markov import (
     perturb_boxes,
     simulated_channel,
 )
-from lustrum.protect.markov.kernels import draw_binomial, run_boxes, run_random
+from lustrum.protect.markov.spec import draw_binomial, run_boxes, run_random
 from lustrum.protect.totals.inner_table import InnerTable
 from protect.plain_markov import plain_binomial, plain_boxes, plain_random
 

@@ -21,8 +21,7 @@ from lustrum.protect.perturbation import (
     calibrated,
     perturb_by_words,
 )
-from lustrum.protect.perturbation.invariant import frequencies_of, invariant, invariant_reach
-from lustrum.protect.perturbation.lookup import lookup
+from lustrum.protect.perturbation.lookup import frequencies_of, invariant, invariant_reach, lookup
 from lustrum.protect.perturbation.spec import controlled_words, total_kept
 from protect.plain_perturbation import plain_draw
 from small import summed

@@ -13,8 +13,13 @@ from lustrum.model import Category, InputError, Release, Table, TableAxis
 from lustrum.model.channel import MatrixChannel
 from lustrum.model.keys import cell_words
 from lustrum.protect.perturbation import StochasticPerturbation
-from lustrum.protect.perturbation.invariant import calibrated, invariant
-from lustrum.protect.perturbation.lookup import _draw, lookup, perturb_by_words
+from lustrum.protect.perturbation.lookup import (
+    _draw,
+    calibrated,
+    invariant,
+    lookup,
+    perturb_by_words,
+)
 from lustrum.protect.totals.safe import safe_totals
 from protect.plain_perturbation import plain_draw
 from small import with_totals

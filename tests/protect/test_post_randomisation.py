@@ -12,7 +12,7 @@ from scipy import stats
 
 from lustrum.model import InputError, Records, Table, TableQuery
 from lustrum.numeric.structure import UNBOUNDED
-from lustrum.protect.perturbation.invariant import invariant
+from lustrum.protect.perturbation.lookup import invariant
 from lustrum.protect.post_randomisation import PostRandomisation, estimate
 from lustrum.tabulate import RecordsEngine
 from small import described, hierarchy

@@ -15,14 +15,12 @@ from tests.examples import examples
 
 from lustrum.model import Dataset, InputError, LustrumError
 from lustrum.model.finest import FinestCells
-from lustrum.protect.proven.domain import Domain, Subset
-from lustrum.protect.proven.estimate import LinearEstimate
+from lustrum.protect.proven.domain import Domain, Subset, laid_out
 from lustrum.protect.proven.fit import fit
 from lustrum.protect.proven.measure import float_at_most, measure_tables
 from lustrum.protect.proven.method import ProvenPopulation
 from lustrum.protect.proven.noisy import NoisyTables
-from lustrum.protect.proven.places import laid_out
-from lustrum.protect.proven.plan import MeasurementPlan
+from lustrum.protect.proven.plan import LinearEstimate, MeasurementPlan
 from lustrum.protect.proven.report import Remade, public_report
 
 SIZES = {"area": 7, "sex": 2, "age": 4, "work": 3, "job": 4}

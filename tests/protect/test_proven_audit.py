@@ -34,10 +34,9 @@ from lustrum.model.records import Records
 from lustrum.policy.presets import preset
 from lustrum.protect.privacy.mechanism import Measured, measure
 from lustrum.protect.proven import measure as measuring
-from lustrum.protect.proven.domain import Domain
+from lustrum.protect.proven.domain import Domain, laid_out
 from lustrum.protect.proven.method import ProvenPopulation
 from lustrum.protect.proven.noisy import NoisySums, NoisyTables
-from lustrum.protect.proven.places import laid_out
 from lustrum.protect.proven.sums import ProvenSums
 from lustrum.tabulate import FrameSource, Store, ingest
 

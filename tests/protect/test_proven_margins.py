@@ -12,10 +12,10 @@ from tests.publish.test_proven_sums import DATASET, DOMAIN, SPEC, cells_of, draw
 from lustrum.model import InputError
 from lustrum.model.finest import FinestCells, FinestSums
 from lustrum.protect.population.public import margin_class
+from lustrum.protect.proven.domain import Placed
 from lustrum.protect.proven.margins import NoiseMargins, compared
 from lustrum.protect.proven.method import ProvenPopulation
 from lustrum.protect.proven.noisy import NoisySums, NoisyTables
-from lustrum.protect.proven.places import Placed
 from lustrum.protect.proven.report import Remade, public_report, public_sums, simulated
 
 METHOD, PEOPLE, DRAWS = ProvenPopulation(0.3), 6000, 24

@@ -16,8 +16,7 @@ from examples import examples
 from lustrum.model import Dataset, InputError, Records, Table, TableQuery
 from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.swapping import RecordSwapping, estimate_channel
-from lustrum.protect.swapping.pairing import pair_up, quotas
-from lustrum.protect.swapping.run import Households, rarest, sizes_of_groups
+from lustrum.protect.swapping.run import Households, pair_up, quotas, rarest, sizes_of_groups
 from lustrum.tabulate import RecordsEngine
 
 AREAS = [f"{r}{d}{a}" for r in "NS" for d in "12" for a in "abc"]

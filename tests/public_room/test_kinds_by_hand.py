@@ -18,7 +18,7 @@ from lustrum.policy import Policy
 from lustrum.policy.presets import preset
 from lustrum.policy.read import parse_policy
 from lustrum.public.bundle.agreement import protection_digest
-from lustrum.public.bundle.kinds import Kind, Kinds
+from lustrum.public.bundle.sums import Kind, Kinds
 
 # Whether a sample is measured at all.
 from lustrum.public.bundle.weighted import _are_apart, sample_risk

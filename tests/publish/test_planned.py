@@ -17,11 +17,10 @@ from lustrum.cli import app
 from lustrum.model import InputError
 from lustrum.policy.presets import preset
 from lustrum.policy.read import parse_policy
-from lustrum.protect.proven.estimate import LinearEstimate, total_of
 from lustrum.protect.proven.measure import measure_sums
+from lustrum.protect.proven.plan import LinearEstimate, total_of
 from lustrum.protect.proven.sums import ProvenSums
-from lustrum.publish.budget import BudgetLedger
-from lustrum.publish.planned import PlannedReleases
+from lustrum.publish.budget import BudgetLedger, PlannedReleases
 
 PLANNED = parse_policy(POLICY.encode(), "The policy")
 

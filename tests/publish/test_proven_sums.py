@@ -31,13 +31,12 @@ from lustrum.model.records import Records
 from lustrum.policy.presets import preset
 from lustrum.protect.privacy.mechanism import Measured
 from lustrum.protect.proven import measure as measuring
-from lustrum.protect.proven.domain import Domain, axes_of
-from lustrum.protect.proven.estimate import LinearEstimate, total_of
+from lustrum.protect.proven.domain import Domain, Placed, axes_of
 from lustrum.protect.proven.margins import FittedNumbers, NoiseMargins
 from lustrum.protect.proven.measure import measure_sums, measure_tables
 from lustrum.protect.proven.method import ProvenPopulation
 from lustrum.protect.proven.noisy import NoisySums, NoisyTables
-from lustrum.protect.proven.places import Placed
+from lustrum.protect.proven.plan import LinearEstimate, total_of
 from lustrum.protect.proven.sums import ProvenSums
 from lustrum.public.bundle.files import read_bundle
 from lustrum.publish.budget import BudgetLedger

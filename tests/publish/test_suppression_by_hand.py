@@ -23,12 +23,12 @@ from lustrum.publish.suppression.files import (
     SuppressFiles,
     WrittenTable,
     _enough,  # ranges that no pattern of ours leaves
+    audit_of_files,
     drafts,
     publish_drafts,
     write_files,
 )
 from lustrum.publish.suppression.inputs import cells_of_all, previous_masks, rule_for
-from lustrum.publish.suppression.read_back import audit_of_files
 from lustrum.publish.suppression.tables import TablesTogether
 from lustrum.readers.confidential import TrueFile, read_true
 from lustrum.readers.true_tables import members_of, true_table

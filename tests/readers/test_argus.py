@@ -23,7 +23,7 @@ from lustrum.protect.cell_key import (
     read_transitions,
     transitions_text,
 )
-from lustrum.protect.cell_key.layouts import InverseCdf
+from lustrum.protect.cell_key.words import InverseCdf
 from lustrum.readers.argus import (
     Apriori,
     ArgusTable,
@@ -35,8 +35,13 @@ from lustrum.readers.argus import (
     read_records,
     read_tab,
 )
-from lustrum.readers.argus.jj import parse_jj
-from lustrum.readers.argus.lists import parse_apriori, parse_batch, parse_code_list, parse_recoding
+from lustrum.readers.argus.lists import (
+    parse_apriori,
+    parse_batch,
+    parse_code_list,
+    parse_jj,
+    parse_recoding,
+)
 from lustrum.readers.argus.metadata import parse_metadata
 from lustrum.readers.argus.tables import parse_tab
 from lustrum.readers.container import read_container

@@ -16,8 +16,12 @@ from lustrum.audit import PublishedTable, from_tables
 from lustrum.audit.knowledge.reduce import narrowed
 from lustrum.model import InputError, Table
 from lustrum.rumap import Question, grid, series, series_map
-from lustrum.rumap.series import Answering, _table  # the plain attack counts the same questions
-from lustrum.rumap.series_attack import same_people, with_someone_in
+from lustrum.rumap.series import (  # the plain attack counts the same questions
+    Answering,
+    _table,
+    same_people,
+    with_someone_in,
+)
 
 COUNTS = np.random.default_rng(5).negative_binomial(1, 0.2, size=(5, 4))
 TABLE = Table.from_counts(COUNTS, names=["area", "faith"])

@@ -340,10 +340,9 @@ def proven() -> Results:
     """People from noisy tables: the noise itself, and the plan, are drawn once and then a file."""
     from fractions import Fraction
 
-    from lustrum.protect.proven.domain import Domain
+    from lustrum.protect.proven.domain import Domain, laid_out
     from lustrum.protect.proven.method import ProvenPopulation
     from lustrum.protect.proven.noisy import NoisyTables
-    from lustrum.protect.proven.places import laid_out
     from lustrum.protect.proven.plan import MeasurementPlan
     from lustrum.protect.proven.report import Remade, public_report, simulated
     from lustrum.testing import example_populations

@@ -23,7 +23,7 @@ from lustrum.model.arrays import Ints
 from lustrum.publish.records import LocalRecordsService
 from lustrum.runtime.log_lines import JsonLines
 from lustrum.server import Settings, create_app
-from lustrum.server.protocols.saved_queries import name_of
+from lustrum.server.protocols.pxweb import name_of
 from lustrum.server.urls import forms
 from lustrum.tabulate import FrameSource, Secret, Store, ingest
 from waiting import until

@@ -12,7 +12,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from lustrum.answer import TableService
-from lustrum.demo.descriptions import SHIPPED
+from lustrum.demo.draws import SHIPPED
 from lustrum.model import InputError
 from lustrum.server import Settings, create_app
 from lustrum.server.http.middleware import asker_of

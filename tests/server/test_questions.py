@@ -17,7 +17,7 @@ from fastapi.responses import HTMLResponse
 
 from browsing import context_of, expect, visit
 from lustrum.answer import TableService
-from lustrum.demo.descriptions import SHIPPED
+from lustrum.demo.draws import SHIPPED
 from lustrum.server import Settings, create_app
 from server.conftest import served, started
 

@@ -14,7 +14,7 @@ import pytest
 from lustrum.answer import TableService
 from lustrum.answer.records_line import START
 from lustrum.demo import description_path
-from lustrum.demo.descriptions import SHIPPED
+from lustrum.demo.draws import SHIPPED
 from lustrum.model import Dataset, LustrumError, TableQuery
 from lustrum.model.errors import NotAnsweringError, NotReadyError
 from lustrum.runtime.stop import Stopped

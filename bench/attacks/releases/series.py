@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from lustrum.demo.census import people
-from lustrum.demo.descriptions import description_path
+from lustrum.demo.draws import description_path
 from lustrum.model import Dataset
 from lustrum.model.finest import FinestCells
 from lustrum.protect.population.method import PopulationResult, ProtectedPopulation

@@ -1,16 +1,20 @@
-"""The agency's application: routes put together. Nothing here is part of the public server."""
+"""The agency's application and the checker's page: no part of the public server."""
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 import signal
 import sys
 import tempfile
 import threading
 import webbrowser
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
@@ -26,8 +30,9 @@ from lustrum.agency.door import Door, key_file, listen, listen_on_file
 from lustrum.agency.import_pages import ImportPages
 from lustrum.agency.maps.pages import MapPages
 from lustrum.agency.tasks import AgencyTasks
-from lustrum.agency.templating import STATIC, AgencyPages
+from lustrum.agency.templating import STATIC, AgencyPages, form_of
 from lustrum.agency.usage_pages import UsagePages
+from lustrum.checking import CheckerFolder
 from lustrum.rumap import Cases
 from lustrum.runtime.durable import outages
 
@@ -185,3 +190,71 @@ def _has_browser() -> bool:
     """Whether there is a screen for one, or one was named; a browser of the terminal would take that."""
     named = any(os.environ.get(word) for word in ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY"))
     return named or sys.platform in ("darwin", "win32")
+
+
+_MOST_ROWS = 200
+_CHECK_AGAIN = "For a new one, end 'lustrum check' and start it again."
+
+
+def create_check_app(folder: Path, *, keys: bool = True) -> Starlette:
+    """The page of one folder; an error if it is not what its session wrote."""
+    checked = CheckerFolder(folder)
+    pages = AgencyPages(None, {"/": "Outputs", "/record": "Record"})
+    door = Door(pages.closed, _CHECK_AGAIN, keys=keys)
+
+    async def outputs(request: Request) -> Response:
+        return pages.page(
+            "outputs.html",
+            "/",
+            session=checked.session,
+            decided=await run_in_threadpool(checked.decisions),
+            with_others=Counter(n for d in checked.session["differences"] for n in d["outputs"]),
+            folder=folder,
+        )
+
+    async def output(request: Request) -> Response:
+        one = checked.output(request.path_params["name"])
+        files = await run_in_threadpool(checked.verified)
+        about = [d for d in checked.session["differences"] if one["name"] in d["outputs"]]
+        decided = await run_in_threadpool(checked.decisions)
+        table = one["file"].endswith(".csv")
+        return pages.page(
+            "output.html",
+            "/",
+            one=one,
+            differences=about,
+            rows=_rows(files[f"outputs/{one['file']}"]) if table else None,
+            evidence=_rows(files[f"evidence/{one['name']}.csv"]),
+            decided=decided.get(one["name"]),
+            most=_MOST_ROWS,
+        )
+
+    async def decide(request: Request) -> Response:
+        name, form = request.path_params["name"], await form_of(request)
+        await run_in_threadpool(checked.decide, name, form.get("do", ""), form.get("comment", ""))
+        return RedirectResponse("/", 303)
+
+    async def record(request: Request) -> Response:
+        return pages.page(
+            "record.html", "/record", entries=await run_in_threadpool(checked.history)
+        )
+
+    guarded = pages.guarded
+    app = Starlette(
+        routes=[
+            Route("/", guarded(outputs)),
+            Route("/outputs/{name}", guarded(output)),
+            Route("/outputs/{name}", guarded(decide), methods=["POST"]),
+            Route("/record", guarded(record, "/record")),
+            Mount("/static", StaticFiles(directory=STATIC, packages=[("lustrum", "design")])),
+        ],
+        middleware=[Middleware(door.before)],
+    )
+    app.state.door = door
+    return app
+
+
+def _rows(data: bytes) -> list[list[str]]:
+    """The first rows of a CSV file."""
+    reader: Any = csv.reader(io.StringIO(data.decode("utf-8", "replace")))
+    return [row for _, row in zip(range(_MOST_ROWS + 1), reader, strict=False)]

@@ -36,8 +36,7 @@ from lustrum.policy import Policy, check_names
 from lustrum.policy.explain import changes, explain, warnings
 from lustrum.policy.presets import PRESETS, preset
 from lustrum.policy.read import parse_policy, sealed
-from lustrum.publish.budget import BudgetLedger, exact_rho
-from lustrum.publish.planned import PlannedReleases
+from lustrum.publish.budget import BudgetLedger, PlannedReleases, exact_rho
 from lustrum.publish.report.page import report_body
 from lustrum.runtime.durable import outages, write_whole
 

@@ -16,7 +16,6 @@ from lustrum.cli.commands import service  # isort: skip - the order of the list 
 from lustrum.cli.commands import files  # isort: skip
 from lustrum.cli.commands import release  # isort: skip
 from lustrum.cli.commands import agency  # isort: skip
-from lustrum.cli.commands import budget  # isort: skip
 from lustrum.cli.commands import ledger  # isort: skip
 from lustrum.cli.inputs import app
 from lustrum.model import LustrumError
@@ -25,7 +24,7 @@ from lustrum.model.errors import NotJudgedError
 __all__ = ["COMMANDS", "app", "main"]
 
 _INTERRUPTED = 130  # what typer ends with after Ctrl-C
-COMMANDS = (service, files, release, agency, budget, ledger)
+COMMANDS = (service, files, release, agency, ledger)
 """The modules whose commands the application has; importing them adds the commands, in this order."""
 
 

@@ -1,9 +1,10 @@
-"""Audit published files: what can a reader of all of them work out, and has everything in them a role?"""
+"""Audit published files: what can a reader of all of them work out, and does a certificate hold?"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from html import escape
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table as Grid
 from rich.text import Text
 
-from lustrum.audit.certificate import certify
+from lustrum.audit.certificate import ProvenCell, Report, certify, verify_file
 from lustrum.cli.suppress import rule_of, settings_of
 from lustrum.model import InputError
 from lustrum.readers.confidential import read_true
@@ -26,7 +27,7 @@ from lustrum.readers.judge import (
 )
 from lustrum.readers.layout import Layout, layout_text, layouts_of
 from lustrum.readers.propose import propose
-from lustrum.readers.report import AuditedValue, FileReport
+from lustrum.readers.report import AuditedFile, AuditedValue, FileReport
 from lustrum.runtime.durable import write_whole
 
 _SHOWN, _FOLLOWS = 50, 4
@@ -385,3 +386,85 @@ def _select(attributes: str, options: Mapping[str, str], chosen: str) -> str:
         for option, words in options.items()
     )
     return f"<select {attributes}>{inside}</select>"
+
+
+def show_verification(
+    file: Path,
+    digest: str | None,
+    console: Console,
+    *,
+    every: bool = False,
+    json: Path | None = None,
+) -> bool:
+    """Check a certificate and say what came out; with ``every``, list all bounds it proves."""
+    report = verify_file(file, digest)
+    if json is not None:
+        _report(file, report).write(json)
+    if report.holds and every:
+        console.print(_grid(report))
+    console.print(Text(str(report)), soft_wrap=True)
+    single = sum(p.low == p.high and p.low is not None for p in report.proven)
+    if single:
+        noun = "cell has" if single == 1 else "cells have"
+        console.print(Text(f"{single} {noun} only one value left: disclosed to every reader."))
+    return report.holds
+
+
+def _report(file: Path, report: Report) -> FileReport:
+    """The outcome for programs; ends are in the unit of the table."""
+    unit = 10**report.decimals
+    values = tuple(
+        AuditedValue(
+            cell=item.name,
+            place="",
+            low=None if item.low is None else float(item.low / unit),
+            high=None if item.high is None else float(item.high / unit),
+            sharp=item.low_sharp and item.high_sharp,
+            finding="exact" if item.low is not None and item.low == item.high else "open",
+        )
+        for item in report.proven
+    )
+    return FileReport(
+        command="verify",
+        exit=0 if report.holds else 1,
+        reason=str(report).partition("\n")[0],
+        files=(AuditedFile(name=str(file), digest=report.digest, layout="none"),),
+        hidden=len(values),
+        open=sum(value.finding == "open" for value in values),
+        values=values,
+    )
+
+
+def _grid(report: Report) -> Grid:
+    grid = Grid(header_style="bold")
+    grid.add_column("cell")
+    for head in ("at least", "at most"):
+        grid.add_column(head, justify="right")
+    grid.add_column("")
+    for item in report.proven:
+        ends = (_number(end, report.decimals) for end in (item.low, item.high))
+        grid.add_row(*map(Text, (item.name, *ends, _remark(item))))
+    return grid
+
+
+def _remark(item: ProvenCell) -> str:
+    loose = [
+        word for word, sharp in (("low", item.low_sharp), ("high", item.high_sharp)) if not sharp
+    ]
+    return f"not sharp: {', '.join(loose)}" if loose else ""
+
+
+def _number(value: Fraction | None, decimals: int) -> str:
+    """A value in the table's own unit.
+
+    >>> _number(Fraction(1305), 1), _number(Fraction(27, 2), 0), _number(None, 0)
+    ('130.5', '27/2', '-')
+    """
+    if value is None:
+        return "-"
+    if value.denominator > 1:
+        return str(value / 10**decimals)
+    if decimals == 0:
+        return str(value.numerator)
+    digits = f"{abs(value.numerator):0{decimals + 1}d}"
+    return f"{'-' if value < 0 else ''}{digits[:-decimals]}.{digits[-decimals:]}"

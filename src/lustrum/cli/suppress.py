@@ -30,13 +30,13 @@ from lustrum.protect.suppression.method import attacker_of
 from lustrum.publish.suppression.files import (
     SuppressFiles,
     WrittenTable,
+    audit_of_files,
     drafts,
     publish_drafts,
     suppression_report,
     write_files,
 )
 from lustrum.publish.suppression.inputs import cells_of_all, previous_masks, rule_for, same_names
-from lustrum.publish.suppression.read_back import audit_of_files
 from lustrum.publish.suppression.tables import StoppableSearch, TablesTogether
 from lustrum.publish.waivers import read_waivers
 from lustrum.readers.confidential import Kind, TrueFile, read_true

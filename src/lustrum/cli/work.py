@@ -61,7 +61,7 @@ def demo_in(data: Path, console: Console) -> Iterator[None]:
 
     That takes minutes. Where there is one to serve, a process makes the others beside, and ends with the block.
     """
-    from lustrum.demo.descriptions import NAMES
+    from lustrum.demo.draws import NAMES
     from lustrum.demo.setup import place
 
     left = place(data)

@@ -7,10 +7,9 @@
 - :func:`description_path`: where those descriptions are.
 """
 
-from lustrum.demo.census import people
-from lustrum.demo.descriptions import description_path
+from lustrum.demo.census import censuses, people
+from lustrum.demo.draws import description_path
 from lustrum.demo.labour_force import survey
 from lustrum.demo.register import businesses
-from lustrum.demo.two_censuses import censuses
 
 __all__ = ["businesses", "censuses", "description_path", "people", "survey"]

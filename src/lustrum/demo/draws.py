@@ -1,4 +1,4 @@
-"""Drawing categories from tables of weights, the same way on every machine.
+"""Drawing categories from tables of weights, the same way on every machine, and their descriptions.
 
 Only ``Generator.random`` is called for categories, and they come from an inverse distribution function.
 Weights are made of correctly rounded operations: powers and exponentials by `lustrum.numeric.arithmetic`, and
@@ -7,10 +7,15 @@ lines between points by :func:`between`, since numpy's may be fused.
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from lustrum.model.arrays import Floats, Ints, Mask
 
@@ -88,3 +93,43 @@ def draw_given(uniform: Floats, *factors: tuple[Floats, Positions]) -> Positions
         weights = (weights[:, None, :] * table).reshape(-1, table.shape[1])
         rows = rows * len(table) + row
     return pick_by_row(uniform, distribution(weights), rows)
+
+
+NAMES = ("demo", "businesses", "survey", "censuses")
+"""The demo datasets."""
+SHIPPED = Path(__file__).parent / "bundles"
+"""Their public bundles, made ahead by ``make demo-bundles``."""
+
+
+def description_path(name: str) -> Path:
+    """The TOML file that describes a demo dataset, ``demo``, ``businesses``, ``survey`` or ``censuses``.
+
+    >>> description_path("demo").name
+    'demo.toml'
+    """
+    if name not in NAMES:
+        raise ValueError(f"no demo dataset {name!r}; there are {', '.join(NAMES)}")
+    return Path(__file__).parent / "files" / f"{name}.toml"
+
+
+@cache
+def described(name: str) -> dict[str, Any]:
+    return tomllib.loads(description_path(name).read_text(encoding="utf-8"))
+
+
+def codes(dataset: str, variable: str) -> list[str]:
+    """The finest codes of a variable; the generators work with positions in this list."""
+    (found,) = (v for v in described(dataset)["variables"] if v["name"] == variable)
+    return [code for code, _ in found["codes"]]
+
+
+def categories(dataset: str, **positions: Positions) -> dict[str, pa.DictionaryArray]:
+    """A dictionary column for each variable, with every code in the order of its description."""
+    columns = {}
+    for name, position in positions.items():
+        listed = codes(dataset, name)
+        index = np.uint8 if len(listed) <= np.iinfo(np.uint8).max else np.uint16
+        columns[name] = pa.DictionaryArray.from_arrays(
+            pa.array(position.astype(index)), pa.array(listed, type=pa.string())
+        )
+    return columns

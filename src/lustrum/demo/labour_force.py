@@ -6,8 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from lustrum.demo.census import people
-from lustrum.demo.descriptions import categories, described
-from lustrum.demo.draws import Progress, generators, silent
+from lustrum.demo.draws import Progress, categories, described, generators, silent
 from lustrum.demo.geography import area_districts
 from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.numeric.arithmetic import normal_draws

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from lustrum.demo.descriptions import categories, described
 from lustrum.demo.draws import (
     Positions,
     Progress,
+    categories,
+    described,
     distribution,
     draw_given,
     generators,

@@ -10,11 +10,10 @@ from threading import Lock
 
 import pyarrow as pa
 
-from lustrum.demo.census import people
-from lustrum.demo.descriptions import NAMES, SHIPPED, description_path
+from lustrum.demo.census import censuses, people
+from lustrum.demo.draws import NAMES, SHIPPED, description_path
 from lustrum.demo.labour_force import survey
 from lustrum.demo.register import businesses
-from lustrum.demo.two_censuses import censuses
 from lustrum.policy import Policy, read_policy
 from lustrum.policy.read import sealed
 from lustrum.public.bundle.agreement import is_made_by

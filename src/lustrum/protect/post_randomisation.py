@@ -25,7 +25,7 @@ from lustrum.protect.abilities import Abilities, changed_by_leaving
 from lustrum.protect.entropy_left import left_by_row, left_by_two_codes
 from lustrum.protect.method import MICRODATA, RecordMethodSpec, Stage, released
 from lustrum.protect.microdata import anything, canonical_order, combined, exact_cells
-from lustrum.protect.perturbation.invariant import invariant
+from lustrum.protect.perturbation.lookup import invariant
 
 _SINGULAR = 1e12
 

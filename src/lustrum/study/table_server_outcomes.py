@@ -12,7 +12,7 @@ from lustrum.model import Channel, InputError, Table
 from lustrum.model.arrays import Floats, Ints
 from lustrum.model.channel import SHLOMO_2015, MatrixChannel, swapping_channel
 from lustrum.protect import RoundingChannel, StochasticPerturbation
-from lustrum.protect.perturbation.invariant import frequencies_of
+from lustrum.protect.perturbation.lookup import frequencies_of
 from lustrum.protect.rounding.semi_controlled import SemiControlledRounding
 from lustrum.risk.table_entropy import EntropyRisk, PaperEntropyRisk
 from lustrum.study.result import Progress

@@ -622,7 +622,7 @@ def test_levels_are_the_distinct_ways_to_group_the_codes_of_a_variable() -> None
 
 
 def test_the_demo_census_has_the_tables_that_its_figures_are_about() -> None:
-    from lustrum.demo.descriptions import description_path
+    from lustrum.demo.draws import description_path
     from lustrum.tabulate import read_description
 
     demo = read_description(description_path("demo"))

@@ -26,8 +26,7 @@ from lustrum.protect.suppression import (
 from lustrum.protect.suppression.problem import ContributorView
 from lustrum.protect.suppression.search import start
 from lustrum.protect.suppression.search.attacks import attack
-from lustrum.protect.suppression.search.attacks.attack import ProgramAttacks
-from lustrum.protect.suppression.search.attacks.local import LocalPrograms
+from lustrum.protect.suppression.search.attacks.attack import LocalPrograms, ProgramAttacks
 from lustrum.protect.suppression.search.attacks.tasks import Tasks
 from protect.suppression.test_boxes import FLAT, TREE, table
 from protect.suppression.test_merge import chained

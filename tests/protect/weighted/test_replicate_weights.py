@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lustrum.demo import survey
-from lustrum.demo.descriptions import described
+from lustrum.demo.draws import described
 from lustrum.model import Dataset, DescriptionError, InputError
 from lustrum.model.arrays import Ints
 from lustrum.model.finest import FinestCells

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lustrum.demo.descriptions import described
+from lustrum.demo.draws import described
 from lustrum.demo.labour_force import frame, survey
 from lustrum.model import Dataset, InputError
 from lustrum.protect import ProtectedPopulation

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from lustrum.model import Dataset, InputError, Variable
-from lustrum.publish.programme.hierarchies import regrouped, tree_codes
 from lustrum.publish.programme.read import bound_to, parse_programme
 from lustrum.publish.programme.run import check_programme
+from lustrum.publish.programme.spec import regrouped, tree_codes
 from lustrum.readers.hierarchy_files import Groups
 from publish.programme.conftest import DESCRIPTION, Workplace, programme_text
 

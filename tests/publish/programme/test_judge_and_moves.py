@@ -13,10 +13,16 @@ from lustrum.audit import Knowledge
 from lustrum.model import Category, InputError, InternalError, Release, Table, TableAxis
 from lustrum.numeric.structure import UNBOUNDED
 from lustrum.publish.programme import audit as audit_module
-from lustrum.publish.programme.audit import AuditedSystem, audit_moves, audit_ranges
 
 # The levels of one part, against their definition.
-from lustrum.publish.programme.judge import _needed, judge, rules_for
+from lustrum.publish.programme.audit import (
+    AuditedSystem,
+    _needed,
+    audit_moves,
+    audit_ranges,
+    judge,
+    rules_for,
+)
 from lustrum.publish.programme.spec import RuleFor
 from lustrum.sensitivity import AnyOf, PPercent, Threshold, Unless
 from lustrum.sensitivity.rule import NOTHING

@@ -16,8 +16,7 @@ from lustrum.protect.rounding.controlled.method import ControlledRounding
 from lustrum.protect.suppression import Suppression
 from lustrum.publish.programme import protect as protect_module
 from lustrum.publish.programme import suppress as suppress_module
-from lustrum.publish.programme.audit import audit_moves, audit_ranges
-from lustrum.publish.programme.judge import judge
+from lustrum.publish.programme.audit import audit_moves, audit_ranges, judge
 
 # Chance, attackers and the problem before anything is solved: what a pattern shows does not tell them apart.
 from lustrum.publish.programme.protect import _chance, method_of, protect_system

@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 from lustrum.model.arrays import Mask
 from lustrum.protect.suppression import Pattern, SuppressionProblem, suppress
 from lustrum.protect.suppression.check import audit_pattern
-from lustrum.publish.programme.judge import judge
+from lustrum.publish.programme.audit import judge
 from lustrum.publish.programme.protect import method_of
 from lustrum.publish.programme.read import bound_to, parse_programme
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lustrum.model import Dataset
 from lustrum.numeric.structure import TableLayout
-from lustrum.publish.programme.judge import judge
+from lustrum.publish.programme.audit import judge
 from lustrum.publish.programme.read import bound_to, parse_programme
 from lustrum.publish.programme.spec import PreparedSet, Programme
 from lustrum.publish.programme.system import ProgrammeSystem, RecordSource, systems_of

@@ -159,7 +159,7 @@ def policy_check(
     file: Annotated[Path, typer.Argument(help="A policy file (TOML).")], data: Data = HERE
 ) -> None:
     """Check a policy file, also against its dataset, and say in sentences what it decides."""
-    from lustrum.cli.terminal.policies import check_policy
+    from lustrum.cli.upkeep import check_policy
 
     check_policy(file, data, Console(markup=False))
 
@@ -167,7 +167,7 @@ def policy_check(
 @policy_app.command("seal")
 def policy_seal(file: Annotated[Path, typer.Argument(help="A policy file (TOML).")]) -> None:
     """Write the digest of a policy file as its last line, so that no change goes unnoticed."""
-    from lustrum.cli.terminal.policies import seal_policy
+    from lustrum.cli.upkeep import seal_policy
 
     seal_policy(file, Console(markup=False))
 
@@ -199,7 +199,7 @@ def policy_try(
     data: Data = HERE,
 ) -> None:
     """Replay questions under a new policy and show what would change. Exit code 3: something would."""
-    from lustrum.cli.terminal.policies import try_policy
+    from lustrum.cli.upkeep import try_policy
 
     if try_policy(file, questions, data, Console(markup=False), Console(stderr=True, markup=False)):
         raise typer.Exit(3)

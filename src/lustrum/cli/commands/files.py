@@ -263,7 +263,7 @@ def verify(
     json: Annotated[Path | None, typer.Option(help="Write the report for programs here.")] = None,
 ) -> None:
     """Check a certificate in exact arithmetic, without a solver. Exit code 1: it does not hold."""
-    from lustrum.cli.terminal.verify import show_verification
+    from lustrum.cli.audit import show_verification
 
     if not show_verification(file, digest, Console(markup=False), every=list_, json=json):
         raise typer.Exit(1)

@@ -28,20 +28,18 @@ from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.cell_key.additive import additive_release
 from lustrum.protect.cell_key.channel import longest_step, support_of
-from lustrum.protect.cell_key.layouts import (
-    LookupLayout,
-    layout_of,
-    moves_zeros,
-    public_channel,
-    rows_right_on_average,
-)
 from lustrum.protect.cell_key.ptable import PTable, read_ptable
 from lustrum.protect.cell_key.words import (
     Additive,
     CellKeyWords,
     Lookup,
+    LookupLayout,
     Source,
     Versions,
+    layout_of,
+    moves_zeros,
+    public_channel,
+    rows_right_on_average,
     source_words,
 )
 from lustrum.protect.entropy_left import entropy_left

@@ -21,13 +21,13 @@ from lustrum.protect.additive.apportion import apportioned, spread_words
 from lustrum.protect.entropy_left import entropy_left
 from lustrum.protect.method import TABULAR, MethodSpec, Stage, uniform_words, whole_counts
 from lustrum.protect.perturbation.design import PerturbationDesign
-from lustrum.protect.perturbation.invariant import (
+from lustrum.protect.perturbation.lookup import (
     calibrated,
     frequencies_of,
     invariant,
     invariant_reach,
+    perturb_by_words,
 )
-from lustrum.protect.perturbation.lookup import perturb_by_words
 from lustrum.protect.totals.safe import safe_totals
 from lustrum.protect.totals.summed import PublishedSums, added_totals, released_sums
 

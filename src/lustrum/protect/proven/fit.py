@@ -22,7 +22,7 @@ from lustrum.model.arrays import Array, Floats
 from lustrum.numeric.arithmetic_loops import exp
 from lustrum.numeric.compiled import compiled
 from lustrum.protect.proven.domain import Domain, Subset
-from lustrum.protect.proven.estimate import LinearEstimate
+from lustrum.protect.proven.plan import LinearEstimate
 from lustrum.runtime.stop import check_stop, report_progress, side_by_side
 
 _STRENGTH = 0.3

@@ -22,10 +22,8 @@ import numpy as np
 
 from lustrum.model import Category, Dataset, InputError
 from lustrum.model.arrays import Array, Floats, Ints
-from lustrum.protect.proven.domain import Domain, DomainAxis, Subset, axes_of
-from lustrum.protect.proven.estimate import LinearEstimate
-from lustrum.protect.proven.places import Placed
-from lustrum.protect.proven.plan import MeasurementPlan
+from lustrum.protect.proven.domain import Domain, DomainAxis, Placed, Subset, axes_of
+from lustrum.protect.proven.plan import LinearEstimate, MeasurementPlan
 
 _ENDS, _SIZES = (0.5, 1.0, 2.0, 4.0, 8.0), (100, 1000, 10_000)
 """Where the next class of numbers begins: in standard deviations, and of larger ones in people or bounds."""

@@ -20,9 +20,8 @@ from lustrum.model.arrays import Ints
 from lustrum.model.finest import FinestCells
 from lustrum.model.records import Records
 from lustrum.protect.privacy.mechanism import measure
-from lustrum.protect.proven.domain import Domain, Subset
+from lustrum.protect.proven.domain import Domain, Subset, laid_out, positions
 from lustrum.protect.proven.noisy import NoisySums, NoisyTables
-from lustrum.protect.proven.places import laid_out, positions
 from lustrum.protect.proven.plan import MeasurementPlan
 from lustrum.protect.proven.sums import ProvenSums
 from lustrum.runtime.stop import check_stop, report_progress

@@ -13,10 +13,9 @@ from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import MethodSpec
 from lustrum.protect.method import Stage as MethodStage
 from lustrum.protect.proven.domain import Domain
-from lustrum.protect.proven.estimate import LinearEstimate
 from lustrum.protect.proven.fit import fit
 from lustrum.protect.proven.noisy import NoisyTables
-from lustrum.protect.proven.plan import MeasurementPlan, plan_measurements
+from lustrum.protect.proven.plan import LinearEstimate, MeasurementPlan, plan_measurements
 from lustrum.protect.proven.whole import whole_people
 
 

@@ -24,12 +24,11 @@ from lustrum.protect.population.start import cell_numbers
 from lustrum.protect.population.support import Support
 from lustrum.protect.privacy.budget import epsilon_of_rho
 from lustrum.protect.privacy.mechanism import DiscreteNoiseChannel
-from lustrum.protect.proven.domain import Domain, Subset
-from lustrum.protect.proven.estimate import LinearEstimate, total_of
+from lustrum.protect.proven.domain import Domain, Placed, Subset, positions
 from lustrum.protect.proven.margins import NORMAL, FittedNumbers, NoiseMargins, compared
 from lustrum.protect.proven.method import ProvenPopulation
 from lustrum.protect.proven.noisy import NEIGHBOURS, NoisyTables
-from lustrum.protect.proven.places import Placed, positions
+from lustrum.protect.proven.plan import LinearEstimate, total_of
 from lustrum.protect.proven.sums import ClippedMeasure, ClippedSums, ProvenSums, sums_of
 from lustrum.protect.rehearsal import rehearsed_noise
 

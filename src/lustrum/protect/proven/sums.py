@@ -24,13 +24,11 @@ from lustrum.model.finest import FinestCells, FinestSums
 from lustrum.model.parameters import pairs, parameter
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import MethodSpec, Stage
-from lustrum.protect.proven.domain import Domain
-from lustrum.protect.proven.estimate import LinearEstimate, total_of
+from lustrum.protect.proven.domain import Domain, laid_out, positions
 from lustrum.protect.proven.fit import fit
 from lustrum.protect.proven.margins import NoiseMargins
 from lustrum.protect.proven.noisy import NoisySums, NoisyTables
-from lustrum.protect.proven.places import laid_out, positions
-from lustrum.protect.proven.plan import MeasurementPlan, plan_measurements
+from lustrum.protect.proven.plan import LinearEstimate, MeasurementPlan, plan_measurements, total_of
 
 _CLIPPED = Fraction(1, 50)
 """The share of a measure's cost that says how many contributions were clipped."""

@@ -1,9 +1,9 @@
-from .channels import BinomialThinning as BinomialThinning
-from .channels import HypergeometricChannel as HypergeometricChannel
 from .designs import PoissonSampling as PoissonSampling
 from .designs import SimpleSampling as SimpleSampling
 from .designs import StratifiedSampling as StratifiedSampling
 from .designs import allocate as allocate
 from .designs import proportional_to_size as proportional_to_size
+from .estimates import BinomialThinning as BinomialThinning
+from .estimates import HypergeometricChannel as HypergeometricChannel
 from .estimates import PopulationEstimates as PopulationEstimates
 from .estimates import horvitz_thompson as horvitz_thompson

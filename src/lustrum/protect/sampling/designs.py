@@ -21,8 +21,12 @@ from lustrum.protect.entropy_left import left_by_thinning
 from lustrum.protect.method import MICRODATA, RecordMethodSpec, Stage, uniform_words, whole_counts
 from lustrum.protect.microdata import canonical_order, combined
 from lustrum.protect.sampling import estimates
-from lustrum.protect.sampling.channels import BinomialThinning, HypergeometricChannel
-from lustrum.protect.sampling.estimates import drawn_records, sample_release
+from lustrum.protect.sampling.estimates import (
+    BinomialThinning,
+    HypergeometricChannel,
+    drawn_records,
+    sample_release,
+)
 from lustrum.protect.totals.inner_table import InnerTable
 from lustrum.protect.totals.summed import AxisParts
 

@@ -31,9 +31,8 @@ from lustrum.protect.proven.domain import DomainAxis, axes_of
 from lustrum.protect.proven.margins import NoiseMargins
 from lustrum.protect.proven.sums import ClippedSums
 from lustrum.public.bundle.files import Bundle
-from lustrum.public.bundle.kinds import Kind, Kinds
 from lustrum.public.bundle.shards import LISTED, ShardedCells, counted
-from lustrum.public.bundle.sums import SumTables, clipped_release
+from lustrum.public.bundle.sums import Kind, Kinds, SumTables, clipped_release
 from lustrum.public.bundle.weighted import WeightedNumbers
 from lustrum.public.noise import FactorNoise, SumNoise
 from lustrum.public.numbers import CannotProtectError, Graded, Views

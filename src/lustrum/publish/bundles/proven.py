@@ -23,12 +23,11 @@ from lustrum.model.records import Records
 from lustrum.policy import Policy, read_policy
 from lustrum.policy.read import sealed
 from lustrum.protect.population.public import PublicReport
-from lustrum.protect.proven.domain import Domain
+from lustrum.protect.proven.domain import Domain, Placed, laid_out, positions
 from lustrum.protect.proven.margins import NoiseMargins, compared
 from lustrum.protect.proven.measure import measure_sums, measure_tables
 from lustrum.protect.proven.method import ProvenPopulation
 from lustrum.protect.proven.noisy import NoisyTables
-from lustrum.protect.proven.places import Placed, laid_out, positions
 from lustrum.protect.proven.plan import few_people
 from lustrum.protect.proven.report import Remade, public_report, public_sums
 from lustrum.protect.proven.sums import ClippedSums, ProvenSums

@@ -18,8 +18,7 @@ from lustrum.protect.adjustment import ControlledAdjustment, adjust
 from lustrum.protect.method import kept_cells
 from lustrum.protect.rounding.controlled.method import ControlledRounding
 from lustrum.protect.suppression import Suppression
-from lustrum.publish.programme.audit import Protected
-from lustrum.publish.programme.judge import Judged
+from lustrum.publish.programme.audit import Judged, Protected
 from lustrum.publish.programme.spec import PreparedSet
 from lustrum.publish.programme.suppress import Progress, suppress_system
 from lustrum.publish.programme.system import ProgrammeSystem, SystemPart

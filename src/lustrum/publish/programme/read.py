@@ -17,7 +17,6 @@ from lustrum.model import Axis, Dataset, InputError, QueryError, TableQuery
 from lustrum.model.errors import check_known, choices
 from lustrum.model.plugins import names
 from lustrum.policy.read import finished_text
-from lustrum.publish.programme.hierarchies import regrouped, tree_codes
 from lustrum.publish.programme.spec import (
     COUNT,
     METHODS,
@@ -27,6 +26,8 @@ from lustrum.publish.programme.spec import (
     ProgrammeTable,
     RuleFor,
     Source,
+    regrouped,
+    tree_codes,
 )
 from lustrum.publish.waivers import refuse_requests
 from lustrum.readers.hierarchy_files import Groups, read_groups

@@ -23,13 +23,19 @@ from lustrum.public.bundle.files import read_bundle
 from lustrum.public.bundle.numbers import BundleNumbers
 from lustrum.public.prepared.folder import PreparedFolder, read_prepared
 from lustrum.publish.prepared import digest_of, write_prepared
-from lustrum.publish.programme.audit import AuditedSystem, audit_moves, audit_ranges, certificate_of
+from lustrum.publish.programme.audit import (
+    AuditedSystem,
+    Judged,
+    audit_moves,
+    audit_ranges,
+    certificate_of,
+    judge,
+    rules_for,
+)
 from lustrum.publish.programme.files import MadeTable, SetReport, public_files
-from lustrum.publish.programme.hierarchies import regrouped
-from lustrum.publish.programme.judge import Judged, judge, rules_for
 from lustrum.publish.programme.protect import method_of, protect_system
 from lustrum.publish.programme.read import bound_to
-from lustrum.publish.programme.spec import COUNT, PreparedSet, Programme
+from lustrum.publish.programme.spec import COUNT, PreparedSet, Programme, regrouped
 from lustrum.publish.programme.system import (
     ProgrammeSystem,
     RecordSource,

@@ -35,8 +35,7 @@ from lustrum.protect.suppression.contributors import (
 from lustrum.protect.suppression.linked import Search, Smaller, pattern_with_cube
 from lustrum.protect.suppression.method import alone_only, attacker_of, least_hidden, problem_of
 from lustrum.protect.suppression.search.parts import cut_out
-from lustrum.publish.programme.audit import Protected, public_knowledge, spans_of
-from lustrum.publish.programme.judge import Judged
+from lustrum.publish.programme.audit import Judged, Protected, public_knowledge, spans_of
 from lustrum.publish.programme.spec import PreparedSet
 from lustrum.publish.programme.system import ProgrammeSystem, SystemPart, named_cells
 from lustrum.publish.suppression.tables import StoppableSearch, log
@@ -227,7 +226,7 @@ def _single(
 ) -> SuppressionProblem:
     """One table by itself, for which there are faster searches."""
     from lustrum.protect.suppression import RuleOnUnions
-    from lustrum.publish.programme.judge import rules_for
+    from lustrum.publish.programme.audit import rules_for
 
     part = system.parts[0]
     return problem_of(

@@ -15,14 +15,16 @@ What is read has a ``text`` that is the file again. Hierarchies (``.hrc``) are r
 :func:`lustrum.readers.hierarchy_files.read_groups`.
 """
 
-from lustrum.readers.argus.jj import JJCell, JJProblem, read_jj
 from lustrum.readers.argus.lists import (
     Apriori,
     BatchCommand,
+    JJCell,
+    JJProblem,
     Recoding,
     read_apriori,
     read_batch,
     read_code_list,
+    read_jj,
     read_recoding,
 )
 from lustrum.readers.argus.metadata import ArgusVariable, Metadata, read_metadata

@@ -1,4 +1,4 @@
-"""The pages that lead to a question: the catalogue, a dataset, the builder. They work without JavaScript.
+"""The pages that lead to a question: catalogue, dataset, variable, builder. They work without JavaScript.
 
 Every choice is a link or a button that leads to the page as it is after it. The script asks for the same page
 and puts the parts that changed into place, so that pages are made in one place, the server.
@@ -10,21 +10,22 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
 from lustrum.answer import Precheck, TableService
 from lustrum.answer.preliminary import inner_count
-from lustrum.model import QueryError, Reason, TableQuery, Variable
+from lustrum.model import Category, QueryError, Reason, TableQuery, Variable
+from lustrum.model.errors import choices
+from lustrum.model.search_text import words_of
 from lustrum.model.text import say
 from lustrum.numeric.compiled import is_compiling
-from lustrum.server.http.errors import AGAIN, ProblemError
+from lustrum.server.http.errors import AGAIN, ProblemError, not_found
 from lustrum.server.http.languages import current
 from lustrum.server.http.templating import Pages
 from lustrum.server.pages import cut_points, numbers, tree
-from lustrum.server.pages import variable as variable_pages
 from lustrum.server.pages.answer import answer_values, refusal_values
 from lustrum.server.pages.framing import framing
 from lustrum.server.pages.prepared import programmes
@@ -117,7 +118,7 @@ def router(service: TableService, pages: Pages) -> APIRouter:
         asked = _read(served, request.query_params.multi_items())
         return pages.render("_tree.html", dataset=served.dataset, **_tree(served, asked))
 
-    routes.include_router(variable_pages.router(service, pages))
+    routes.include_router(variable_router(service, pages))
     return routes
 
 
@@ -281,3 +282,102 @@ def hint(
 def mistaken(error: QueryError) -> PageHint:
     """The hint for a question that cannot be read."""
     return PageHint("mistake", error.args[0])
+
+
+PAGE = 100
+"""Categories on one page."""
+
+_OWN = ("q", "level", "offset", "as")
+
+
+def variable_router(service: TableService, pages: Pages) -> APIRouter:
+    routes = APIRouter(include_in_schema=False)
+
+    @routes.get("/datasets/{name}/variables/{variable}")
+    def page(name: str, variable: str, request: Request) -> Response:
+        served = find(service, name)
+        names = [v.name for v in served.dataset.variables]
+        if variable not in names:
+            raise not_found(
+                say(
+                    "Dataset {dataset!r} has no variable {name!r}; {choices}.",
+                    dataset=name,
+                    name=variable,
+                    choices=choices(variable, names),
+                )
+            )
+        described = served.dataset.variable(variable)
+        params = _own(request)
+        kind = params.get("as", "")
+        if kind:
+            # Until version 0.1 categories were chosen on this page.
+            rest = [pair for pair in request.query_params.multi_items() if pair[0] not in _OWN]
+            asked = urlencode([*rest, ("tree", f"{kind}:{variable}")])
+            return RedirectResponse(current().at(f"/datasets/{name}?{asked}"), status_code=303)
+        for given in request.query_params:
+            if given not in _OWN:
+                raise QueryError(
+                    say(
+                        "There is no parameter {name!r}; {choices}.",
+                        name=given,
+                        choices=choices(given, _OWN),
+                    )
+                )
+        level = params.get("level", "")
+        wanted = params.get("q", "").strip()[:200]
+        matches = described.search(words_of(wanted), level or None)
+        offset = _offset(params.get("offset", ""), len(matches))
+        shown = matches[offset : offset + PAGE]
+        return pages.render(
+            "variable.html",
+            served=served,
+            dataset=served.dataset,
+            variable=described,
+            level=level,
+            levels=_levels(served, described),
+            wanted=wanted,
+            shown=shown,
+            total=len(matches),
+            offset=offset,
+            size=PAGE,
+            members=lambda c: _members(c, described),
+            link=lambda **changed: _link(changed, level, wanted),
+        )
+
+    return routes
+
+
+def _own(request: Request) -> dict[str, str]:
+    params: dict[str, str] = {}
+    for name, value in request.query_params.multi_items():
+        if name in _OWN:
+            if name in params:
+                raise QueryError(
+                    say("The parameter {name!r} is given twice; give it once.", name=name)
+                )
+            params[name] = value
+    return params
+
+
+def _levels(served: ServedDataset, variable: Variable) -> list[tuple[str, str, int, bool]]:
+    """Name, label, size, and whether it may be asked for."""
+    offered = served.levels(variable)
+    finest = ("", say("Every category"), len(variable.codes), True)
+    return [finest, *((x.name, x.label, len(x.categories), x in offered) for x in variable.levels)]
+
+
+def _members(category: Category, variable: Variable) -> list[str]:
+    return [variable.labels[member] for member in category.members]
+
+
+def _offset(text: str, total: int) -> int:
+    if not text:
+        return 0
+    if not (text.isascii() and text.isdecimal()) or len(text) > 9:
+        raise QueryError(say("'offset' must be a whole number, not {text!r}.", text=text))
+    return min(int(text), max(total - 1, 0)) // PAGE * PAGE
+
+
+def _link(changed: dict[str, object], level: str, wanted: str) -> str:
+    pairs = {"level": level, "q": wanted} | changed
+    return "?" + urlencode({k: v for k, v in pairs.items() if v})

@@ -6,7 +6,11 @@ policy refuses is a problem of status 403 with the reasons. ``docs/reference/htt
 
 from __future__ import annotations
 
+import base64
+import binascii
+import json
 import threading
+import zlib
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -14,20 +18,24 @@ from fastapi import APIRouter, Body, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import SkipValidation
 
+from lustrum.answer import TableService
 from lustrum.formats.about import About
 from lustrum.model import Axis, QueryError
+from lustrum.server.http.errors import not_found
 from lustrum.server.http.languages import current, in_language
-from lustrum.server.protocols import pxweb_words, saved_queries
-from lustrum.server.protocols.answering import Told, answered, parameter, with_contents
+from lustrum.server.protocols import pxweb_words
+from lustrum.server.protocols.answering import Json, Told, answered, parameter, with_contents
 from lustrum.server.protocols.pxweb_forms import (
     BASE,
     CONTENTS,
     FORMATS,
     Form,
     Selection,
+    are_texts,
     level_of,
     selection_of,
 )
+from lustrum.server.protocols.pxweb_words import link, spoken
 from lustrum.server.protocols.selections import Offer, PreparedOffer, listed_values, offered
 from lustrum.server.service.questions import Questions
 from lustrum.server.urls.forms import JSONRoute, check_names
@@ -67,7 +75,7 @@ def router(questions: Questions) -> APIRouter:
         axes: Sequence[Axis] | None = None
         saved = parameter(request, "savedQuery")
         if saved:
-            axes = selection_of(saved_queries.saved(saved).get("selection"), offer).axes
+            axes = selection_of(saved_query(saved).get("selection"), offer).axes
         elif parameter(request, "defaultSelection").lower() == "true":
             axes = first_views.of(offer).axes
         levels = {
@@ -147,19 +155,19 @@ def router(questions: Questions) -> APIRouter:
     def save(request: Request, body: Annotated[SkipValidation[Any], Body()] = None) -> Response:
         _check(request)
         check_names(request)
-        checked = saved_queries.checked(body, service)
-        name = saved_queries.name_of(checked)
-        return _said(saved_queries.saved_words(name, checked, request), status_code=201)
+        checked = checked_query(body, service)
+        name = name_of(checked)
+        return _said(saved_words(name, checked, request), status_code=201)
 
     @routes.get("/savedqueries/{name}")
     def saved(name: str, request: Request) -> Response:
         _check(request)
-        return _said(saved_queries.saved_words(name, saved_queries.saved(name), request))
+        return _said(saved_words(name, saved_query(name), request))
 
     @routes.get("/savedqueries/{name}/selection")
     def saved_selection(name: str, request: Request) -> Response:
         _check(request)
-        found = saved_queries.saved(name)
+        found = saved_query(name)
         offer = offered(service, found["tableId"])
         return _said(
             pxweb_words.chosen(selection_of(found.get("selection"), offer), offer, request)
@@ -168,7 +176,7 @@ def router(questions: Questions) -> APIRouter:
     @routes.get("/savedqueries/{name}/data")
     def saved_data(name: str, request: Request) -> Response:
         _check(request, "outputformat", "outputformatparams")
-        found = saved_queries.saved(name)
+        found = saved_query(name)
         offer = offered(service, found["tableId"])
         asked = bool(parameter(request, "outputFormat"))
         form = (
@@ -289,3 +297,77 @@ def _bracketed(request: Request, wanted: str) -> dict[str, str]:
 def _form(request: Request) -> Form:
     options = parameter(request, "outputFormatParams")
     return Form.of(parameter(request, "outputFormat"), listed_values(options))
+
+
+# Saved queries: the name of a query holds the query, so that nothing is kept on the server.
+#
+# It is asked again whenever it is used, under the policy of that day.
+
+_LONGEST_ID = 1500
+_LARGEST_SAVED = 64 * 1024
+
+
+def checked_query(body: Any, service: TableService) -> Json:
+    """What is saved of a query: the words that the protocol knows, after they were read once."""
+    if not isinstance(body, dict) or not isinstance(body.get("tableId"), str):
+        raise QueryError("A saved query is an object with 'tableId', 'language' and 'selection'.")
+    form = Form.of(_text(body.get("outputFormat")), _options(body.get("outputFormatParams")))
+    offer = offered(service, body["tableId"])
+    selection = selection_of(body.get("selection"), offer)
+    if isinstance(offer, PreparedOffer):
+        offer.part(selection.axes)
+    else:
+        selection.query(offer)
+    language = spoken(_text(body.get("language")))
+    kept: Json = {"tableId": offer.name, "language": language, "selection": body.get("selection")}
+    return kept | {"outputFormat": form.name, "outputFormatParams": list(form.options)}
+
+
+def _text(value: Any) -> str:
+    if value is not None and not isinstance(value, str):
+        raise QueryError("'outputFormat' and 'language' are texts, such as px and en.")
+    return value or ""
+
+
+def _options(value: Any) -> list[str]:
+    if value is not None and not are_texts(value):
+        raise QueryError("'outputFormatParams' is a list of texts.")
+    return value or []
+
+
+def name_of(saved: Json) -> str:
+    packed = zlib.compress(json.dumps(saved, separators=(",", ":")).encode(), 9)
+    name = base64.urlsafe_b64encode(packed).decode().rstrip("=")
+    if len(name) > _LONGEST_ID:
+        raise QueryError(
+            "The query is too long to be saved; select by expressions such as RANGE(a,b)."
+        )
+    return name
+
+
+def saved_query(name: str) -> Json:
+    """The query behind a name; whatever is none is not found."""
+    try:
+        packed = base64.b64decode(name + "=" * (-len(name) % 4), b"-_", validate=True)
+        unpacked = zlib.decompressobj().decompress(packed, _LARGEST_SAVED)
+        found = json.loads(unpacked)
+        if not isinstance(found, dict) or not isinstance(found.get("tableId"), str):
+            raise ValueError
+        Form.of(_text(found.get("outputFormat")), _options(found.get("outputFormatParams")))
+        spoken(_text(found.get("language")))
+    except (ValueError, binascii.Error, zlib.error, QueryError, RecursionError):
+        raise not_found("There is no such saved query; save it again.") from None
+    return found
+
+
+def saved_words(name: str, saved: Json, request: Request) -> Json:
+    """A saved query as the protocol describes it."""
+    return {
+        "language": saved.get("language", "en"),
+        "id": name,
+        "savedQuery": {"id": name} | saved,
+        "links": [
+            link("self", request, f"/savedqueries/{name}"),
+            link("data", request, f"/savedqueries/{name}/data"),
+        ],
+    }
