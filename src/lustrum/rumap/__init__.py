@@ -10,10 +10,10 @@ from types import ModuleType
 from typing import Any
 
 from lustrum.rumap.cases import Cases, HypercubeTables, HypercubeView, RecordTables, Tables
-from lustrum.rumap.choose import Choice, best, decide
+from lustrum.rumap.choose import Choice, ReleaseComparison, best, compare, decide
 from lustrum.rumap.grids import BeforeCounting, default_methods, grid
 from lustrum.rumap.map import RUMap, dominated_area, frontier, growing_map, rumap, sweep_of
-from lustrum.rumap.measures import Measures, ReleaseComparison, compare
+from lustrum.rumap.measures import Measures
 from lustrum.rumap.points import Draw, Point
 from lustrum.rumap.search import Space, Span, find_frontier, space
 from lustrum.rumap.series import Question, SeriesMap, series, series_map
