@@ -137,7 +137,8 @@ class SQLite(BookDatabase):
                 break
             except sqlite3.OperationalError as error:
                 # A change of the mode does not wait for others that make the same one at a first start.
-                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                code = getattr(error, "sqlite_errorcode", 0)  # not every failure has one
+                if code & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
                     raise
                 time.sleep(0.01)
         connection.execute("PRAGMA synchronous = FULL")
