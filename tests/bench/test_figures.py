@@ -89,3 +89,24 @@ def test_rows_are_recorded_only_if_asked_and_keep_what_was_not_measured_again(
         {"table": "tiny", "ours (s)": 0.5},
         {"table": "large", "ours (s)": 99, "recorded": f"{'0' * 8}, 2020-01-01"},
     ]
+
+
+def test_the_guide_to_the_ledger_says_what_the_record_holds() -> None:
+    tables = json.loads((figures.FOLDER / "ledger.json").read_text("utf-8"))["tables"]
+    rows = {next(iter(row.values())): row for table in tables for row in table["rows"]}
+    text = (ROOT / "docs" / "how-to" / "count-answers-together.md").read_text("utf-8")
+    said = re.findall(r"(\d+) to (\d+) % (?:of drawn questions )?under `([a-z-]+)`", text)
+    assert {preset for _, _, preset in said} == {"keyed-rounding", "cell-key"}
+    for low, high, preset in said:
+        row = rows[f"{preset}, limit 0.1"]
+        shares = [round(value) for name, value in row.items() if name.startswith("ledger:")]
+        assert (min(shares), max(shares)) == (int(low), int(high))
+    guessed = r"guess (\d+) % of ones and twos where each alone gives (\d+) and (\d+) % "
+    guessed += r"\(`cell-key`: (\d+) %, (\d+) and (\d+)"
+    [figures_said] = re.findall(guessed, text)
+    recorded = [
+        rows[preset][f"guessed by {by} (%)"]
+        for preset in ("keyed-rounding", "cell-key")
+        for by in ("both", "answers", "bundle")
+    ]
+    assert [round(figure) for figure in recorded] == [int(one) for one in figures_said]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from tests.answer.conftest import SECRET, people, town
 from typer.testing import CliRunner
 
 import lustrum as lu
@@ -18,6 +19,8 @@ from lustrum.ledger.chain import ChangedLedgerError, digest_of
 from lustrum.ledger.releases import ReleaseBook
 from lustrum.model import DatasetError, InputError
 from lustrum.publish.budget import BudgetLedger
+from lustrum.tabulate import FrameSource, Store, ingest
+from lustrum.tabulate.store.backup import back_up
 
 TABLE = """area,job,value,n,x1,x2
 n,a,100,2,95,5
@@ -83,12 +86,12 @@ def test_a_book_that_does_not_answer_lets_no_suppressed_table_out(
 
 
 def test_a_session_is_entered_when_it_is_finalised_without_its_title(tmp_path: Path) -> None:
-    people = pd.DataFrame({"area": ["n", "s"] * 20, "job": (["a"] * 19 + ["b"]) * 2})
+    frame = pd.DataFrame({"area": ["n", "s"] * 20, "job": (["a"] * 19 + ["b"]) * 2})
     (tmp_path / "data").mkdir()
     session = lu.Session(
         book=tmp_path / "book", title="Anna Smith's thesis", data=tmp_path / "data"
     )
-    session.crosstab(people.area, people.job)
+    session.crosstab(frame.area, frame.job)
     assert not ReleaseBook.exists(tmp_path / "data")
     session.finalise(tmp_path / "out")
     [said] = said_in(tmp_path / "data")
@@ -135,6 +138,22 @@ def test_each_line_of_a_budget_is_known_and_an_older_budget_pays_for_nothing(
         charge.done("another digest")
     assert budget.spent == Fraction(1, 2)
     assert verify_books(tmp_path, ReleaseBook(tmp_path)) == 1
+
+
+def test_a_backup_made_while_budgets_are_charged_and_people_act_is_whole(tmp_path: Path) -> None:
+    root, target = tmp_path / "data", tmp_path / "copy"
+    ingest(FrameSource(people(200)), town(), Store(root), secret=SECRET)
+    budget = BudgetLedger(root, "merrow")
+
+    def meanwhile(_: str) -> None:
+        budget.set_limit(Fraction(1), "the board")
+        record_act(root, "protect", "town", "0" * 64)
+
+    meanwhile("")
+    back_up(root, target, meanwhile)
+    assert verify_books(target, ReleaseBook(target)) == 2
+    with BudgetLedger(target, "merrow").charge(Fraction(1, 4), "town") as charge:
+        charge.done("a digest")
 
 
 def test_acts_that_were_cut_are_missed_by_the_one_book(tmp_path: Path) -> None:

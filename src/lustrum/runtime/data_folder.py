@@ -38,8 +38,8 @@ RELEASES = "releases"
 BUDGETS = "budgets"
 LEDGER = "ledger"
 ACTS = "acts.jsonl"
-PRIVATE = (REPORTS, RELEASES, BUDGETS, LEDGER, ACTS)
-"""What only the agency may read."""
+PRIVATE = (LEDGER, REPORTS, RELEASES, BUDGETS, ACTS)
+"""What only the agency may read; other books are copied after the ledger, which says how far they went."""
 SEARCH_STATE = "search.state"
 _AGAIN = ("jobs.sqlite", "jobs.sqlite-shm", "jobs.sqlite-wal", "jobs.sqlite-journal")
 _DAMAGED = "jobs-damaged-"
