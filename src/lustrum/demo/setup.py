@@ -32,11 +32,7 @@ _LONGEST = ("protecting", "tying sums to counts")
 
 
 def prepare(
-    root: Path,
-    persons: int = 1_500_000,
-    progress: Progress | None = None,
-    *,
-    parallel: bool = True,
+    root: Path, persons: int = 1_500_000, progress: Progress | None = None, *, parallel: bool = True
 ) -> list[str]:
     """Make whichever demo dataset is not there yet; gives the names of those that were made.
 

@@ -94,10 +94,7 @@ def pattern_svg(releases: Release | Sequence[Release], titles: str | Sequence[st
     return f"{picture}\n"
 
 
-def pattern_page(
-    releases: Release | Sequence[Release],
-    titles: str | Sequence[str] = "",
-) -> str:
+def pattern_page(releases: Release | Sequence[Release], titles: str | Sequence[str] = "") -> str:
     """The pictures on a page of their own, with the figures of each table that is not too large."""
     tables, names = _several(releases, titles)
     head = (names[0] or "Suppression") if len(tables) == 1 else "Suppression of linked tables"

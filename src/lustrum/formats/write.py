@@ -12,13 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lustrum.formats.cell_text import HeadNames, csv_lines, inert, names_of, numbers
-from lustrum.formats.parquet import (
-    after_axis,
-    exact,
-    parquet_pieces,
-    plain_texts,
-    spread,
-)
+from lustrum.formats.parquet import after_axis, exact, parquet_pieces, plain_texts, spread
 from lustrum.model import CellStatus, InputError, Release, TableAxis
 from lustrum.model.arrays import Ints, Mask
 from lustrum.model.plugins import load, names

@@ -14,12 +14,7 @@ from lustrum.model import Category, Dataset
 from lustrum.model.arrays import Array, Ints
 from lustrum.model.finest import FinestCells
 from lustrum.numeric.compiled import compiled
-from lustrum.protect.population.agency import (
-    COVERED,
-    FEWEST_COVERED,
-    Coverage,
-    true_counts,
-)
+from lustrum.protect.population.agency import COVERED, FEWEST_COVERED, Coverage, true_counts
 from lustrum.protect.population.channel import (
     ERROR_ENDS,
     SIZE_ENDS,
@@ -304,11 +299,7 @@ def _coarse_errors(
 
 
 def _coarse_rates(
-    kinds: Sequence[Sequence[MeasuredTable]],
-    nearest: Rates,
-    secret: bytes,
-    name: str,
-    fewest: int,
+    kinds: Sequence[Sequence[MeasuredTable]], nearest: Rates, secret: bytes, name: str, fewest: int
 ) -> Rates:
     """How often counts of each class err by how much, over the cells of many tables.
 

@@ -106,10 +106,7 @@ class Left:
 
 
 def left_to(
-    cells: FinestCells,
-    support: Support,
-    known: Sequence[KnownTotals] = (),
-    coalition: int = 0,
+    cells: FinestCells, support: Support, known: Sequence[KnownTotals] = (), coalition: int = 0
 ) -> Left:
     """What is left to a coalition of this many people in one cell who know exact totals.
 

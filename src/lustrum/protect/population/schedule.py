@@ -52,11 +52,7 @@ class Schedule:
     def plan(self, dataset: Dataset, shared: Shared | None = None) -> TablePlan:
         """All tables that are kept close."""
         return plan_tables(
-            dataset,
-            self.max_variables,
-            self.tables,
-            extra_tables=self.extra_tables,
-            shared=shared,
+            dataset, self.max_variables, self.tables, extra_tables=self.extra_tables, shared=shared
         )
 
     def stages(self, dataset: Dataset) -> tuple[Stage, ...]:

@@ -101,10 +101,7 @@ def _seed(noisy: NoisyTables) -> int:
 
 
 def public_report(
-    method: ProvenPopulation,
-    made: Remade,
-    again: Sequence[Remade],
-    proof: Mapping[str, Any],
+    method: ProvenPopulation, made: Remade, again: Sequence[Remade], proof: Mapping[str, Any]
 ) -> PublicReport:
     """Compare the people with those of other draws of noise; ``proof`` is what the ledger adds."""
     noisy, domain = made.noisy, made.noisy.domain

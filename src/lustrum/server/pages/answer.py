@@ -320,10 +320,7 @@ def _about_totals(answer: ServedAnswer, release: Release) -> list[str]:
             )
         )
     said += [
-        say(
-            "{variable}: the total also holds what is not shown in the table.",
-            variable=label,
-        )
+        say("{variable}: the total also holds what is not shown in the table.", variable=label)
         for label in comparison.wider
     ]
     return said

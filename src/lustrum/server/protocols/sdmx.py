@@ -36,12 +36,7 @@ from lustrum.model.variable import TOTAL_CODE
 from lustrum.server.api.tables import today
 from lustrum.server.http.errors import not_found
 from lustrum.server.protocols.answering import Told, answered, with_contents
-from lustrum.server.protocols.selections import (
-    Offer,
-    PreparedOffer,
-    listed_values,
-    prepared_offers,
-)
+from lustrum.server.protocols.selections import Offer, PreparedOffer, listed_values, prepared_offers
 from lustrum.server.service.answers import only
 from lustrum.server.service.catalogue import catalogue
 from lustrum.server.service.questions import Questions

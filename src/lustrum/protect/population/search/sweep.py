@@ -13,13 +13,7 @@ import numpy as np
 from lustrum.model.arrays import Array, Whole
 from lustrum.numeric.compiled import compiled
 from lustrum.numeric.stream import below, mixed, next_word
-from lustrum.protect.population.search.forces import (
-    Costs,
-    Places,
-    place_inner,
-    room,
-    slice_fields,
-)
+from lustrum.protect.population.search.forces import Costs, Places, place_inner, room, slice_fields
 from lustrum.protect.population.search.lanes import Lane
 from lustrum.protect.population.search.layout import SearchCells, SearchLayout
 from lustrum.protect.population.search.moves import (
