@@ -59,12 +59,13 @@ class GridAxis:
 
     @cached_property
     def _place(self) -> Mapping[int, int]:
-        return {
-            at: place
-            for place, part in enumerate(self.parts)
-            for at in range(1, part.bit_length() + 1)
-            if part >> (at - 1) & 1
-        }
+        found = {}
+        for place, part in enumerate(self.parts):
+            rest = part
+            while rest:  # code by code: there may be thousands, of which a category has one
+                found[(rest & -rest).bit_length()] = place
+                rest &= rest - 1
+        return found
 
     @cached_property
     def _over(self) -> dict[int, tuple[int, ...]]:
