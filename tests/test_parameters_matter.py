@@ -69,7 +69,7 @@ CHANGES: dict[tuple[str, str], tuple[Words, Any]] = {
     ("protected-magnitudes", "sweeps"): ({"search_range": 0.3}, 1),
     ("protected-population", "tables"): ({"max_variables": 1, "extra_tables": 0}, [["v0", "v1"]]),
     ("protected-population", "max_variables"): ({"extra_tables": 0}, 1),
-    ("protected-population", "sparse_siblings"): ({}, 0.0),
+    ("protected-population", "sparse_siblings"): ({}, 9.0),
     ("protected-population", "own_weight"): (
         {"max_variables": 1, "tables": [["v0", "v1"]], "extra_tables": 0},
         90,

@@ -324,10 +324,10 @@ def test_no_way_out_looks_at_numbers_beside_the_book(
             beside.append(query)
         return views(numbers, query)
 
-    def entered(ledger: ReleaseLedger, *words: Any) -> Any:
+    def entered(ledger: ReleaseLedger, *words: Any, **more: Any) -> Any:
         token = depth.set(1)
         try:
-            return decided(ledger, *words)
+            return decided(ledger, *words, **more)
         finally:
             depth.reset(token)
 
