@@ -19,14 +19,14 @@ from pathlib import Path
 
 import numpy as np
 from attacks.neighbours import census
+from lustrum.protect.proven.estimate import LinearEstimate
+from lustrum.protect.proven.places import laid_out
 from parts.figures import record
 
 from lustrum.protect.proven.domain import Domain
-from lustrum.protect.proven.estimate import LinearEstimate
 from lustrum.protect.proven.measure import measure_tables
 from lustrum.protect.proven.method import ProvenPopulation
 from lustrum.protect.proven.noisy import NoisyTables
-from lustrum.protect.proven.places import laid_out
 
 Tables = Callable[[tuple[int, ...]], np.ndarray]
 SETTINGS = {"PYTHONPATH": "", "JAX_ENABLE_X64": "1", "JAX_ENABLE_COMPILATION_CACHE": "0"}
