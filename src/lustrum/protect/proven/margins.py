@@ -30,8 +30,11 @@ _ENDS, _SIZES = (0.5, 1.0, 2.0, 4.0, 8.0), (100, 1000, 10_000)
 _CLASSES = len(_ENDS) + len(_SIZES) + 1
 NORMAL = 1.96
 """Noise is within so many standard deviations in 95 of 100 draws."""
-_COVERED, _FEWEST = 0.955, 300
-"""The share of cells that a margin is to cover, and from how many cells on a factor is measured."""
+_COVERED, _MANY, _FEW = 0.955, 300, 30
+"""The share of cells that a margin is to cover, and from how many cells on a factor follows from it; errors of
+fewer are taken for normal, and those of very few belong to the next class."""
+_WIDER = 2.1
+"""So many standard deviations where few cells tell how large these are."""
 
 Effect = tuple[tuple[str, ...], ...]
 """The axes of an effect, each by the names of its variables."""
@@ -221,13 +224,17 @@ class _Class:
     def factor(self) -> float | None:
         """What 95 of 100 cells keep; None if they are few."""
         errors = np.sort(np.concatenate(self.errors))
-        if errors.size < _FEWEST:
+        if errors.size < _FEW:
             return None
         here, there, square = (
             total / max(cells, 1.0) for total, cells in (self.here, self.there, self.square)
         )
         more = max(here - there, 0.0) / square if square > 0 else 0.0
-        return round(float(errors[int(_COVERED * errors.size)]) * sqrt(1.0 + more), 3)
+        if errors.size < _MANY:
+            kept = _WIDER * sqrt(fsum((errors**2).tolist()) / errors.size)
+        else:
+            kept = float(errors[int(_COVERED * errors.size)])
+        return round(kept * sqrt(1.0 + more), 3)
 
 
 def _factors(
