@@ -33,8 +33,8 @@ NORMAL = 1.96
 _COVERED, _MANY, _FEW = 0.955, 300, 30
 """The share of cells that a margin is to cover, and from how many cells on a factor follows from it; errors of
 fewer are taken for normal, and those of very few belong to the next class."""
-_WIDER = 2.1
-"""So many standard deviations where few cells tell how large these are."""
+_NORMAL_COVERED = 2.005
+"""That share of normal errors is within so many standard deviations."""
 
 Effect = tuple[tuple[str, ...], ...]
 """The axes of an effect, each by the names of its variables."""
@@ -231,7 +231,7 @@ class _Class:
         )
         more = max(here - there, 0.0) / square if square > 0 else 0.0
         if errors.size < _MANY:
-            kept = _WIDER * sqrt(fsum((errors**2).tolist()) / errors.size)
+            kept = _NORMAL_COVERED * sqrt(fsum((errors**2).tolist()) / errors.size)
         else:
             kept = float(errors[int(_COVERED * errors.size)])
         return round(kept * sqrt(1.0 + more), 3)
