@@ -241,12 +241,15 @@ def test_numbers_that_were_protected_otherwise_are_not_compared(
     assert not refused(served(3, limit=5)(QUESTIONS[3]))
 
 
-def test_what_left_as_a_bundle_is_not_answered_by_another_method(ask: Open, tmp_path: Path) -> None:
+@pytest.mark.parametrize("act", ["protect", "release"])
+def test_what_left_as_a_whole_is_not_answered_by_another_method(
+    ask: Open, tmp_path: Path, act: str
+) -> None:
     """Both methods show the same cells, and together tell more of a small one than either."""
     assert ask(limit=10)(QUESTIONS[0]).released
-    record_act(tmp_path, "protect", "elsewhere", "0" * 64)
+    record_act(tmp_path, act, "elsewhere", "0" * 64)
     assert ask(limit=10)(QUESTIONS[1]).released
-    record_act(tmp_path, "protect", "town", "0" * 64)
+    record_act(tmp_path, act, "tables", "0" * 64, dataset="town")
     assert refused(ask(limit=10)(QUESTIONS[3]))
     assert ask(limit=10)(QUESTIONS[0]).released
     assert ask(limit=10, earlier_records="apart")(QUESTIONS[3]).released

@@ -17,6 +17,7 @@ from rich.console import Console
 
 from lustrum.answer import TableService
 from lustrum.cli.protect import protect_dataset
+from lustrum.ledger.releases import ReleaseBook
 from lustrum.model import Axis, DatasetError, InputError, TableQuery
 from lustrum.policy.presets import preset
 from lustrum.protect.privacy import BudgetSpentError
@@ -277,6 +278,30 @@ def test_releases_of_people_who_may_be_these_are_found_whatever_was_removed(
     for name in gone:
         path = data / name
         shutil.rmtree(path) if path.is_dir() else path.unlink()
+    assert protect(data).earlier == same
+
+
+@pytest.mark.parametrize(
+    ("population", "said", "same"),
+    [
+        (MERROW, {"kind": "answer"}, True),
+        (CATTLE, {"kind": "answer"}, False),
+        (CATTLE, {"kind": "look"}, False),
+        (MERROW, {"kind": "look"}, False),
+        ("", {"kind": "act", "act": "release"}, True),
+        (None, {"kind": "act", "act": "suppress"}, True),
+        (None, {"kind": "act", "act": "session"}, True),
+        (None, {"kind": "act", "act": "budget"}, False),
+    ],
+)
+def test_whatever_else_left_is_an_earlier_release(
+    tmp_path: Path, population: str | None, said: dict[str, str], same: bool
+) -> None:
+    data = ingested(tmp_path)
+    limited(data, "3")
+    if population is not None:
+        ingested(tmp_path, "other", population)
+    ReleaseBook(data).enter(said, dataset="other")
     assert protect(data).earlier == same
 
 

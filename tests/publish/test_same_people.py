@@ -15,9 +15,12 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from lustrum.cli.protect import protect_dataset
+from lustrum.ledger.releases import ReleaseBook
+from lustrum.local import local_service
 from lustrum.model import Dataset, DatasetError, DescriptionError, PolicyError
 from lustrum.model.finest import FinestCells
 from lustrum.policy import read_policy
+from lustrum.policy.presets import preset
 from lustrum.protect.population.support import Support
 from lustrum.public.bundle import read_bundle
 from lustrum.publish.bundles.make import MadeBundle, make_bundle
@@ -251,3 +254,65 @@ def test_what_two_files_of_other_variables_tell_is_what_both_leave(
         expected["narrowed"] += 1 <= len(one & two) <= 2 < min(len(one), len(two))
         expected["excluded"] += not one & two
     assert told == expected
+
+
+def keyed(root: Path, name: str, reason: str = "") -> None:
+    """Answer the dataset question by question from now on."""
+    (root / "policies" / f"{name}.toml").write_text(reason + preset("keyed-rounding", name))
+
+
+@pytest.mark.parametrize(
+    ("population", "reason", "alone"),
+    [("residents", "", False), ("residents", REASON, True), ("cattle", "", True), (None, "", True)],
+)
+def test_no_second_name_is_answered_question_by_question_beside_the_first(
+    tmp_path: Path, population: str | None, reason: str, alone: bool
+) -> None:
+    """The attack: the same cells under both names, drawn apart and counted apart by a ledger."""
+    put(tmp_path, "town")
+    keyed(tmp_path, "town", reason)
+    put(tmp_path, "again", population)
+    service = local_service(tmp_path, workers=1)
+    for answered_by_keys in (True, False):
+        if answered_by_keys:
+            keyed(tmp_path, "again", REASON)
+        else:
+            put(tmp_path, "again", population, reason=REASON)
+            protect(tmp_path, "again")
+        if alone:
+            assert service.published("town") is not None
+        else:
+            with pytest.raises(DatasetError, match=r"'town' and 'again' are both of .*'residents'"):
+                service.published("town")
+    service.close()
+
+
+def answered(root: Path, name: str) -> None:
+    """Enter that a table of a dataset was answered."""
+    ReleaseBook(root).enter({"kind": "answer"}, dataset=name)
+
+
+@pytest.mark.parametrize("about", ["town", "other"])
+def test_people_of_whom_answers_left_are_not_drawn_by_another_method(
+    tmp_path: Path, about: str
+) -> None:
+    put(tmp_path, "town")
+    put(tmp_path, "other", ids=range(300, 500))
+    answered(tmp_path, about)
+    with pytest.raises(
+        DatasetError, match=f"Tables of '{about}' were answered.*same_people_because"
+    ):
+        protect(tmp_path, "town")
+    assert not (tmp_path / "bundles").exists()
+    put(tmp_path, "town", reason=REASON)
+    protect(tmp_path, "town")
+
+
+@pytest.mark.parametrize("population", ["cattle", None])
+def test_answers_about_others_keep_nobody_from_a_draw(
+    tmp_path: Path, population: str | None
+) -> None:
+    put(tmp_path, "town")
+    put(tmp_path, "other", population)
+    answered(tmp_path, "other")
+    protect(tmp_path, "town")

@@ -133,7 +133,7 @@ class AnswerHistory:
         self.last = 0
         self._answers: list[HeldAnswer] = []
         self.bundled = False
-        """Whether a bundle of the dataset left: it shows all cells, by a method that is not counted here."""
+        """Whether a bundle or prepared tables left: they show cells by a method that is not counted here."""
         self._views: dict[Audience, _View] = {}
         self._counted: dict[str, frozenset[str]] = {}
         assert snapshot.policy.ledger is not None
@@ -161,7 +161,7 @@ class AnswerHistory:
         """Read what was recorded since, by this process or another."""
         for entry in self._book.entries(self.last, dataset=self.dataset.name):
             self.last = entry.number
-            if not self._apart and entry.said.get("act") == "protect":
+            if not self._apart and entry.said.get("act") in ("protect", "release"):
                 self.bundled = True
             other = self._apart and entry.said.get("data") != self._data
             if entry.said.get("kind") != ANSWER or other:

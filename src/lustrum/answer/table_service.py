@@ -278,7 +278,25 @@ class TableService:
         beside = self._as_below(name, policy, path)
         policy_numbers = self.under(name, policy, path)
         check_names(policy, policy_numbers.dataset, str(path))
+        if self._is_keyed(name, policy) and not policy.same_people_because:
+            self._require_one_name(policy_numbers.dataset)
         return self._keep(name, Snapshot(policy_numbers, policy), beside)
+
+    def _require_one_name(self, dataset: Dataset) -> None:
+        """Refuse people whose numbers are made question by question where another dataset shows them, too.
+
+        Each name draws numbers of its own, and their answers are counted apart.
+        """
+        for other in sorted(self._there(set(self.roles())) - {dataset.name}):
+            population = None
+            with suppress(LustrumError):  # one that cannot be read shows nothing
+                population = self.description(other).population
+            if population is not None and population == dataset.population:
+                raise DatasetError(
+                    f"Datasets {dataset.name!r} and {other!r} are both of the population {population!r}, and "
+                    "each name draws numbers of its own for the same people: serve one of them, or say in the "
+                    "policy why both may be answered ('same_people_because')."
+                )
 
     def _as_below(
         self, name: str, policy: Policy, path: Path

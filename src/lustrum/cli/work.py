@@ -376,7 +376,14 @@ def release_tables(
 
     def enter(digest: str) -> None:
         if data.is_dir():  # a programme may count a file of records instead
-            record_act(data, "release", programme.name, digest, policy=file.read_bytes())
+            record_act(
+                data,
+                "release",
+                programme.name,
+                digest,
+                policy=file.read_bytes(),
+                dataset=programme.source.dataset or programme.name,
+            )
 
     with progress_bars(Console(stderr=True, markup=False)) as progress:
         release = run_programme(

@@ -16,7 +16,7 @@ from typing import Any
 
 from lustrum._version import __version__
 from lustrum.ledger.chain import Chain, digest_of
-from lustrum.ledger.releases import ReleaseBook
+from lustrum.ledger.releases import Recorded, ReleaseBook
 from lustrum.runtime.data_folder import ACTS, BUNDLES, CONNECTIONS, POLICIES, datasets_in
 
 LEAVES = ("protect", "release", "suppress", "session", "budget")
@@ -61,9 +61,13 @@ def enter_act(
     heads: Mapping[str, str],
     *,
     policy: bytes = b"",
+    dataset: str | None = None,
     **said: Any,
 ) -> None:
-    """Enter into the book of releases what leaves, with the last lines of other books; nobody's name."""
+    """Enter into the book of releases what leaves, with the last lines of other books; nobody's name.
+
+    ``dataset`` is whose people it tells of, where that is not what the line is about.
+    """
     whole: dict[str, Any] = {"kind": "act", "act": act, "about": about, "decision": digest}
     whole |= {"version": __version__, "heads": dict(heads), **said}
     if policy:
@@ -71,7 +75,7 @@ def enter_act(
     book = ReleaseBook(root)
     try:
         contents = {digest_of(policy): policy} if policy else {}
-        book.enter(whole, dataset=about, contents=contents)
+        book.enter(whole, dataset=about if dataset is None else dataset, contents=contents)
     finally:
         book.close()
 
@@ -88,6 +92,18 @@ def heads_in(book: ReleaseBook, about: str | None = None) -> dict[str, set[str]]
                 known.pop(name, None)
             known.setdefault(name, set()).add(head)
     return known
+
+
+def left(root: Path) -> list[Recorded]:
+    """The lines of the book about what tells of people: all but charges, and looks of the agency."""
+    if not ReleaseBook.exists(root):
+        return []
+    book = ReleaseBook(root)
+    try:
+        lines = list(book.entries())
+    finally:
+        book.close()
+    return [e for e in lines if e.said.get("kind") != "look" and e.said.get("act") != "budget"]
 
 
 def verify_books(root: Path, book: ReleaseBook) -> int:

@@ -118,8 +118,8 @@ class Policy(PolicyPart):
     )
 
     same_people_because: str = key(
-        "Why people of another dataset of the same population may be drawn a second time, in a sentence "
-        "that everybody may read. Left out, `lustrum protect` refuses to.",
+        "Why people whose numbers left under another name, or by another method, may be drawn a second time, "
+        "in a sentence that everybody may read. Left out, `lustrum protect` and the server refuse to.",
         "",
     )
 

@@ -40,6 +40,7 @@ from lustrum.publish.bundles.people import (
     one_by_one,
     opened,
     require_one_draw,
+    require_unanswered,
     require_unchanged,
     revealed,
     same_people,
@@ -179,6 +180,7 @@ def make_bundle(
         previous.require_same_method(spec.to_mapping())
     report = progress or (lambda _step, _share: None)
     engine = opened(store, name, workers)
+    require_unanswered(store, engine.dataset, decided.same_people_because)
     people = People.of(store, engine)
     matches = [] if people is None else same_people(store, people)
     if people is not None:

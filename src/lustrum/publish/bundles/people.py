@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lustrum.model import DatasetError
+from lustrum.ledger.acts import left
+from lustrum.model import Dataset, DatasetError, LustrumError
 from lustrum.model.arrays import Ints, Words
 from lustrum.model.finest import FinestCells
 from lustrum.model.keys import scramble
@@ -159,6 +160,30 @@ class SamePeople:
         if self.people is None:
             return f"perhaps people of {self.dataset!r}, whose ids cannot be compared"
         return f"{self.people:,} people of {self.dataset!r}"
+
+
+def population_of(store: Store, name: str) -> str | None:
+    """The population of a dataset of which something left; None where nothing names it."""
+    path = people_path(store.root, name)
+    try:
+        if path.is_file():
+            return People.released(path).population
+        return opened(store, name).dataset.population
+    except LustrumError:
+        return None
+
+
+def require_unanswered(store: Store, dataset: Dataset, reason: str) -> None:
+    """Refuse a draw of people about whom answers stand in the book, unless the policy says why."""
+    about = {str(e.said["dataset"]) for e in left(store.root) if e.said.get("kind") == "answer"}
+    for name in sorted(about) if not reason else ():
+        if name == dataset.name or dataset.population == population_of(store, name) is not None:
+            raise DatasetError(
+                f"Tables of {name!r} were answered one by one, and stand in the book of releases: readers of "
+                "them and of a protected population of the same people know more than of one. Go on with the "
+                "policy of these answers, or say in the new one why both may be published "
+                "('same_people_because')."
+            )
 
 
 def same_people(store: Store, people: People) -> list[SamePeople]:

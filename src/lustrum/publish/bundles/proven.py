@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.model import Dataset, DatasetError, LustrumError, PolicyError
+from lustrum.ledger.acts import left
+from lustrum.model import Dataset, DatasetError, PolicyError
 from lustrum.model.arrays import Ints
 from lustrum.model.finest import FinestCells
 from lustrum.model.records import Records
@@ -34,7 +35,7 @@ from lustrum.protect.proven.sums import ClippedSums, ProvenSums
 from lustrum.public.bundle.files import ProtectedSums, bundle_digest, stated_proof
 from lustrum.publish.budget import BudgetLedger
 from lustrum.publish.bundles.history import ReleaseHistory
-from lustrum.publish.bundles.people import People, one_by_one, opened, people_path
+from lustrum.publish.bundles.people import People, one_by_one, opened, people_path, population_of
 from lustrum.publish.bundles.write import pack_bundle, write_bundle
 from lustrum.runtime.data_folder import BUNDLES, PREPARED, RELEASES, bundles_in
 from lustrum.runtime.durable import outages, write_whole
@@ -278,21 +279,9 @@ def _released_names(store: Store, dataset: Dataset) -> list[str]:
     """The datasets with a release whose people may be these; where nobody can say, they are."""
     with outages(store.root):
         kept = {path.stem for path in (store.root / RELEASES).glob("*.*")}
-        names = sorted({dataset.name, *kept, *bundles_in(store.root / BUNDLES)})
-    return [n for n in names if _population_of(store, n) in (None, dataset.population)]
-
-
-def _population_of(store: Store, name: str) -> str | None:
-    """The population of a dataset that was released; None where nothing names it."""
-    path = people_path(store.root, name)
-    try:
-        return (
-            People.released(path).population
-            if path.is_file()
-            else opened(store, name).dataset.population
-        )
-    except LustrumError:
-        return None
+        names = {dataset.name, *kept, *bundles_in(store.root / BUNDLES)}
+    names |= {str(entry.said["dataset"]) for entry in left(store.root)}
+    return [n for n in sorted(names) if population_of(store, n) in (None, dataset.population)]
 
 
 def _head(path: Path) -> Iterator[str]:
@@ -313,4 +302,7 @@ def _earlier_without_proof(store: Store, names: list[str], ledger: BudgetLedger)
                 released.add(bundle_digest(root / BUNDLES / name) or "unknown")
             if not released <= proven or (not released and people_path(root, name).is_file()):
                 return True
-        return any((root / PREPARED).glob("*/*"))
+        return any((root / PREPARED).glob("*/*")) or any(
+            entry.said["dataset"] in names and entry.said.get("decision") not in proven
+            for entry in left(root)
+        )
