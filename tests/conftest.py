@@ -8,10 +8,12 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Generator, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.main
 from _pytest.doctest import DoctestModule
 from hypothesis import HealthCheck, settings
 
@@ -61,11 +63,21 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Set apart what the tests of a file leave: to look through all of it takes a second at the end."""
+    if nextitem is None or nextitem.path != item.path:
+        gc.collect()
+        gc.freeze()
+
+
 def pytest_unconfigure() -> None:
     """At the end all is searched again: compiled modules complain of objects that they still hold."""
     gc.unfreeze()
 
 
+# To put all commands together takes a tenth of a second, and they are the same in every test.
+typer.main.get_command = cache(typer.main.get_command)
 always_compile()  # loops are compared with plain twins, however small the examples are
 # Nor does it matter how long a busy machine takes to draw examples.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
