@@ -10,12 +10,14 @@ the dataset is not divided. Errors are those of tables that cross blocks, of tab
 from __future__ import annotations
 
 import argparse
+import json
 import resource
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from parts.figures import record
@@ -55,8 +57,8 @@ def divided(areas: int, blocks: int) -> Dataset:
     return Dataset.from_mapping(words)
 
 
-def protected(root: Path, areas: int, blocks: int, sweeps: int, processes: int) -> None:
-    """Protect the finest cells in so many blocks, and tell what that took."""
+def protected(root: Path, areas: int, blocks: int, sweeps: int, processes: int) -> dict[str, Any]:
+    """Protect the finest cells in so many blocks; gives what that took."""
     with np.load(root / "cells.npz") as held:
         cells = FinestCells(divided(areas, blocks), held["codes"], held["counts"], held["keys"])
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
@@ -72,22 +74,19 @@ def protected(root: Path, areas: int, blocks: int, sweeps: int, processes: int) 
     def mean(chosen: list) -> float:  # type: ignore[type-arg]
         return sum(t.total for t in chosen) / max(sum(t.occupied for t in chosen), 1)
 
-    record(
-        f"Blocks: {areas:,} areas, {int(cells.counts.sum()):,} people, {sweeps} sweeps",
-        {
-            "blocks": blocks,
-            "processes": processes,
-            "finest cells": len(cells),
-            "CPU (s)": sum(one.ru_utime + one.ru_stime for one in used),
-            "clock (s)": seconds,
-            "peak (GiB)": used[0].ru_maxrss / 2**20,
-            "before (GiB)": before,
-            "mean error, crossing": mean(crossing),
-            "largest, crossing": max(t.largest for t in crossing),
-            "mean error, by area": mean(within),
-            "largest": max(t.largest for t in tables),
-        },
-    )
+    return {
+        "blocks": blocks,
+        "processes": processes,
+        "finest cells": len(cells),
+        "CPU (s)": sum(one.ru_utime + one.ru_stime for one in used),
+        "clock (s)": seconds,
+        "peak (GiB)": used[0].ru_maxrss / 2**20,
+        "before (GiB)": before,
+        "mean error, crossing": mean(crossing),
+        "largest, crossing": max(t.largest for t in crossing),
+        "mean error, by area": mean(within),
+        "largest": max(t.largest for t in tables),
+    }
 
 
 def main() -> None:
@@ -102,7 +101,8 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.data is not None:
         (blocks,) = asked.blocks
-        protected(asked.data, asked.areas, blocks, asked.sweeps, asked.processes)
+        found = protected(asked.data, asked.areas, blocks, asked.sweeps, asked.processes)
+        print(json.dumps(found))
         return
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder) / "data")
@@ -120,7 +120,9 @@ def main() -> None:
                 str(1 if blocks < 2 else asked.processes),
             ]
             command = [sys.executable, __file__, *sizes, *words, "--data", folder]
-            subprocess.run(command, check=True)
+            done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+            title = f"Blocks: {asked.areas:,} areas, {asked.people:,} people, {asked.sweeps} sweeps"
+            record(title, json.loads(done.stdout.splitlines()[-1]))
 
 
 if __name__ == "__main__":

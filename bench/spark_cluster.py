@@ -6,7 +6,8 @@
 A master and workers with one core each run as processes of their own, with encrypted traffic and disks. The
 people are a table of a catalogue in a folder, and ``lustrum protect`` runs as the page on Spark says. Its
 bundle has the bytes of the one that a single process makes of a Parquet file. CPU is that of all processes of
-the cluster together, from its start to its end; memory of the driver is the sum of the peaks of its processes.
+the cluster together, from its start to its end, of which Java's and that of the workers' Python are named;
+memory of the driver is the sum of the peaks of its processes.
 ``--kill`` ends a process of that kind without warning while blocks are protected; after a lost driver the
 command is given again.
 """
@@ -28,7 +29,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,7 @@ session.sql("CREATE DATABASE IF NOT EXISTS census")
 session.read.parquet("people.parquet").write.saveAsTable("census.people")
 """
 CLASSES = {"executor": "CoarseGrainedExecutorBackend", "worker": "deploy.worker.Worker"}
+SOURCE = Path(__file__).parents[1] / "src"
 
 
 def toml(words: Mapping[str, Any]) -> str:
@@ -107,7 +109,7 @@ def cluster(folder: Path, workers: int) -> Iterator[str]:
     }
     (conf / "spark-defaults.conf").write_text("".join(f"{k} {v}\n" for k, v in settings.items()))
     os.environ |= {"SPARK_CONF_DIR": str(conf), "SPARK_LOCAL_IP": "127.0.0.1"}
-    os.environ |= {"SPARK_HOME": str(Path(pyspark.__file__).parent)}
+    os.environ |= {"SPARK_HOME": str(Path(pyspark.__file__).parent), "PYTHONPATH": str(SOURCE)}
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port = one.getsockname()[1]
@@ -194,10 +196,11 @@ def prepared(folder: Path, data: str, *source: str) -> None:
 
 
 class Protecting:
-    """A running ``lustrum protect``, and the memory of its processes."""
+    """A running ``lustrum protect``: the memory of its processes, and the CPU of all below this one by kind."""
 
     def __init__(self, folder: Path, data: str) -> None:
         self._peaks: dict[int, int] = {}
+        self._used: dict[int, tuple[str, float]] = {}
         with (folder / f"{data}.log").open("ab") as log:
             command = [*LUSTRUM, "protect", "--dataset", "areas", "--data", data]
             self.process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
@@ -211,7 +214,15 @@ class Protecting:
                     self._peaks[pid] = int(status.split("VmHWM:")[1].split()[0])
                 except (OSError, IndexError):
                     continue
+            for pid, words in below():
+                with suppress(OSError):
+                    ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+                    self._used[pid] = words, sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
             time.sleep(0.2)
+
+    def cpu(self, word: str) -> float:
+        """CPU seconds of the processes whose command holds a word."""
+        return sum(seconds for words, seconds in self._used.values() if word in words)
 
     @property
     def peak(self) -> float:
@@ -228,19 +239,19 @@ def children(pid: int) -> list[int]:
     return [int(child) for one in lists for child in one.split()]
 
 
-def found(kind: str) -> list[int]:
-    """The processes of a kind below this one."""
-    left, pids = children(os.getpid()), []
+def below() -> Iterator[tuple[int, str]]:
+    """All processes below this one, and their commands."""
+    left = children(os.getpid())
     while left:
         pid = left.pop()
         left += children(pid)
-        try:
-            words = Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
-        except OSError:
-            continue
-        if CLASSES[kind] in words and "java" in words:
-            pids.append(pid)
-    return pids
+        with suppress(OSError):
+            yield pid, Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+
+
+def found(kind: str) -> list[int]:
+    """The processes of a kind below this one."""
+    return [pid for pid, words in below() if CLASSES[kind] in words and "java" in words]
 
 
 def cpu() -> float:
@@ -265,8 +276,18 @@ def alone(folder: Path) -> dict[str, Any]:
     work = Protecting(folder, "one")
     if work.process.wait():
         raise SystemExit((folder / "one.log").read_text()[-3000:])
-    used = {"CPU (s)": cpu() - before, "clock (s)": time.perf_counter() - clock}
-    return {"work": "one process", **used, "peak of the driver (GiB)": work.peak}
+    return {"work": "one process", **figures(work, before, clock)}
+
+
+def figures(work: Protecting, before: float, clock: float) -> dict[str, float]:
+    """What everything since some moment took."""
+    return {
+        "CPU (s)": cpu() - before,
+        "of Java (CPU s)": work.cpu("java"),
+        "of workers (CPU s)": work.cpu("pyspark.daemon"),
+        "clock (s)": time.perf_counter() - clock,
+        "peak of the driver (GiB)": work.peak,
+    }
 
 
 def on_workers(folder: Path, workers: int, kill: str | None, moment: float) -> dict[str, Any]:
@@ -294,13 +315,12 @@ def on_workers(folder: Path, workers: int, kill: str | None, moment: float) -> d
             work = Protecting(folder, "many")
         if work.process.wait():
             raise SystemExit((folder / "many.log").read_text()[-3000:])
-        seconds = time.perf_counter() - clock
     if "No module named 'lustrum'" in (folder / "many.log").read_text():
         raise SystemExit(
             "The workers have no Lustrum, so that blocks were protected in the driver."
         )
-    used = {"CPU (s)": cpu() - before, "clock (s)": seconds, "peak of the driver (GiB)": work.peak}
-    return {"work": f"{workers} workers" + (f", {kill} killed" if kill else ""), **used}
+    name = f"{workers} workers" + (f", {kill} killed" if kill else "")
+    return {"work": name, **figures(work, before, clock)}
 
 
 def _forget(folder: Path) -> None:
@@ -346,10 +366,10 @@ def main() -> None:
         for workers in asked.workers:
             for kill in (None, *asked.kill):
                 for _ in range(asked.times if kill else 1):
-                    figures = on_workers(folder, workers, kill, float(chance.uniform(1, 12)))
-                    ratio = figures["CPU (s)"] / one["CPU (s)"]
+                    row = on_workers(folder, workers, kill, float(chance.uniform(1, 12)))
+                    ratio = row["CPU (s)"] / one["CPU (s)"]
                     equal = "yes" if same(folder) else "no"
-                    record(title, figures | {"CPU to one process": ratio, "same bytes": equal})
+                    record(title, row | {"CPU to one process": ratio, "same bytes": equal})
                     if equal == "no":
                         raise SystemExit("The bundles differ.")
 
