@@ -13,7 +13,8 @@ from __future__ import annotations
 import logging
 import pickle
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from threading import Thread
 from typing import Any
 
@@ -52,11 +53,12 @@ Task = Callable[[BlockWork], Any]
 class _Encode:
     """Groups that Spark counted as numbers of finest cells beside their blocks; it runs on workers."""
 
-    whole: Whole
+    sent: Any
     source: str
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        dataset, division = self.whole.dataset, self.whole.division
+        whole: Whole = self.sent.value
+        dataset, division = whole.dataset, whole.division
         steps = strides(dataset)
         for batch in batches:
             rows = pa.Table.from_batches([batch])
@@ -117,15 +119,23 @@ def _held_in(whole: Whole, block: RegionBlock, held: Words) -> Words:
     return np.asarray(held[division.block_of[codes.astype(np.int64)] == block.number])
 
 
+@lru_cache(1)
+def _keyed(whole: Whole, key: bytes) -> Whole:
+    """What all blocks have in common, kept for the next task of this worker."""
+    return replace(whole, key=key)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class _SparkWork:
-    """Does something with a block; it runs on workers."""
+    """Does something with a block; it runs on workers. The key is not ``sent``, so that no disk has it."""
 
-    whole: Whole
+    sent: Any
+    key: bytes
     task: Task
 
     def __call__(self, rows: pa.Table) -> pa.Table:
-        work = BlockWork(self.whole, _records(self.whole, rows))
+        whole = _keyed(self.sent.value, self.key)
+        work = BlockWork(whole, _records(whole, rows))
         outcome = pickle.dumps(self.task(work), protocol=5)
         return pa.table(
             [pa.array([work.records.number], pa.int32()), pa.array([outcome], pa.binary())],
@@ -167,25 +177,29 @@ class SparkRunner:
         previous: FinestCells | None = None,
         held: Words | None = None,
     ) -> None:
-        self._whole, blocks = whole, whole.division.blocks
+        self._blocks, self._key = whole.division.blocks, whole.key
         self._session, counted = engine.counted_on_spark()
-        cells = counted.mapInArrow(_Encode(whole, engine.columns.source), _ROW)
+        context = self._session.sparkContext
+        threads = int(context.getConf().get("spark.task.cpus", "1"))
+        self._sent = context.broadcast(replace(whole, key=b"", workers=threads))
+        cells = counted.mapInArrow(_Encode(self._sent, engine.columns.source), _ROW)
         # Every block has a row, so that those without anybody are worked on too.
         marks = []
-        for block in blocks:
+        for block in self._blocks:
             earlier = None if previous is None else whole.division.part(block, previous)
             known = earlier, None if held is None else _held_in(whole, block, held)
             marks.append((block.number, 0, 0, 0, 0, pickle.dumps(known, protocol=5)))
         cells = cells.unionByName(self._session.createDataFrame(marks, _ROW))
-        self._cells = cells.repartition(len(blocks), "block").persist()
+        self._cells = cells.repartitionById(len(self._blocks), "block").persist()
 
     def close(self) -> None:
         self._cells.unpersist()
+        self._sent.destroy()
 
     def search(self) -> Iterator[tuple[SearchedBlock, Ints]]:
         """Every block by itself."""
         found = dict(self._each(_Search(), "protecting"))
-        for block in self._whole.division.blocks:
+        for block in self._blocks:
             yield found.pop(block.number)
 
     def mend(
@@ -199,7 +213,7 @@ class SparkRunner:
     def figures(self, found: Sequence[SearchedBlock]) -> Iterator[BlockFigures]:
         """What every block adds."""
         figures = dict(self._each(_Figures(found), "measuring errors"))
-        for block in self._whole.division.blocks:
+        for block in self._blocks:
             yield figures.pop(block.number)
 
     def _each(
@@ -207,12 +221,18 @@ class SparkRunner:
     ) -> Iterator[tuple[int, Any]]:
         """Do something with every block, or with one; outcomes come partition by partition."""
         cells = self._cells if only is None else self._cells.where(f"block = {only.number}")
-        work = _SparkWork(self._whole, task)
+        work = _SparkWork(self._sent, self._key, task)
 
         def run(rows: pa.Table) -> pa.Table:  # Spark counts the arguments of a function
             return work(rows)
 
-        done = cells.groupBy("block").applyInArrow(run, _OUTCOME).persist()
+        done = cells.groupBy("block").applyInArrow(run, _OUTCOME)
+        if only is not None:
+            rows: list[Any] = []
+            self._waited(lambda: rows.extend(done.collect()), step)
+            yield only.number, pickle.loads(rows[0]["outcome"])
+            return
+        done.persist()
         try:
             self._waited(done.count, step)
             for row in done.toLocalIterator():
