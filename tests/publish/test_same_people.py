@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from lustrum.cli.protect import protect_dataset
+from lustrum.ledger.acts import record_act
 from lustrum.ledger.releases import ReleaseBook
 from lustrum.local import local_service
 from lustrum.model import Dataset, DatasetError, DescriptionError, PolicyError
@@ -316,3 +317,13 @@ def test_answers_about_others_keep_nobody_from_a_draw(
     put(tmp_path, "other", population)
     answered(tmp_path, "other")
     protect(tmp_path, "town")
+
+
+def test_a_draw_beside_prepared_tables_of_its_people_says_so(tmp_path: Path) -> None:
+    put(tmp_path, "town")
+    record_act(tmp_path, "release", "yearbook", "0" * 64, dataset="town")
+    record_act(tmp_path, "release", "farms", "0" * 64, dataset="cattle")
+    said = protect(tmp_path, "town")[1]
+    assert "left as 'yearbook'" in said
+    assert "known_totals" in said
+    assert "farms" not in said

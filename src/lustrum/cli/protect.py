@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from lustrum.ledger.acts import record_act
+from lustrum.ledger.acts import left, record_act
 from lustrum.model import DatasetError, InputError
 from lustrum.model.errors import choices
 from lustrum.policy import read_policy
@@ -190,6 +190,13 @@ def protect_dataset(
             f"was published, readers of both know more than of one; {told}.",
             highlight=False,
         )
+    for entry in left(data):
+        if (entry.said.get("act"), entry.said["dataset"]) == ("release", name):
+            console.print(
+                f"Note well: prepared tables of them left as {entry.said['about']!r}. Their numbers are "
+                "exact: name their totals in 'known_totals', or make them anew with this bundle 'beside'.",
+                highlight=False,
+            )
     for sentence in (*agency_findings.warnings, *policy_warnings(read_policy(policy_path))):
         console.print(f"Note well: {sentence}", highlight=False)
     console.print(
