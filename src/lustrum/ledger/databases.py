@@ -28,6 +28,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE TABLE contents (digest TEXT PRIMARY KEY, content {bytes} NOT NULL)",
         "CREATE TABLE names (audience TEXT PRIMARY KEY, salt TEXT NOT NULL, name TEXT NOT NULL UNIQUE)",
     ),
+    # What was entered last about a dataset, and since, is asked before every line.
+    ("CREATE INDEX entries_by_dataset ON entries (dataset, number)",),
 )
 """What brings a database from one version of its tables to the next; entries are never changed."""
 
