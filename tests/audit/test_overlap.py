@@ -196,6 +196,111 @@ def test_the_figure_follows_from_what_was_shown_and_leaves_nothing_behind(
         assert other.expected_certain(asked[:1]) >= figure * (1 - 1e-9)
 
 
+def drawn_table(rng: np.random.Generator, names: set[str]) -> PopulationGrid:
+    """A shown table by some variables: of each some disjoint categories, but never everybody as one."""
+    axes = []
+    for name in sorted(names):
+        group = rng.integers(-1, 3, CODES[name])
+        parts = sorted(
+            sum(1 << int(i) for i in np.flatnonzero(group == g)) for g in set(group) - {-1}
+        )
+        axes.append(GridAxis(name, tuple(parts) if parts not in ([], [EVERYTHING[name]]) else (1,)))
+    shape = tuple(len(one.parts) for one in axes)
+    numbers = np.where(rng.random(shape) < 0.1, EMPTY, 3 * rng.integers(0, 25, shape))
+    return PopulationGrid(tuple(axes), numbers)
+
+
+def plainly(coarse: PopulationGrid, fine: PopulationGrid) -> float:
+    """What a new coarse table tells beside a held finer one, cell by cell, where nothing else is known."""
+    assert fine.numbers is not None
+    small, lowest = [], []
+    for number in fine.numbers.ravel().tolist():
+        near = min(max(number, 0), len(NOISE.small) - 1)
+        large = number >= len(NOISE.small)
+        end = NOISE.at_end if large else max(NOISE.lowest[near], NOISE.at_end)
+        lowest.append(1.0 if number == EMPTY else end)
+        small.append(0.0 if large or number == EMPTY else NOISE.small[near])
+    cells = [
+        dict(zip(fine.by_name, c, strict=True)) for c in product(*(a.parts for a in fine.axes))
+    ]
+    found = 0.0
+    for outer in product(*(one.parts for one in coarse.axes)):
+        around = dict(zip(coarse.by_name, outer, strict=True))
+        inside = [
+            at for at, cell in enumerate(cells) if all(not cell[n] & ~b for n, b in around.items())
+        ]
+        # Whether anybody is in the coarse cell and in none of the fine ones.
+        shown = [
+            around.get(one.variable, EVERYTHING[one.variable]) & ~one.span for one in fine.axes
+        ]
+        cut = any(
+            part & around[n] and part & ~around[n] for n in around for part in fine.by_name[n].parts
+        )
+        rest = cut or any(shown)
+        if not inside or (len(inside) == 1 and not rest):
+            continue
+        slack = 0.5 if rest else 1.0
+        ends = np.array([lowest[at] for at in inside])
+        for place, at in enumerate(inside):
+            found += small[at] * slack * float(np.delete(ends, place).prod())
+        found += 0.5 * float(ends.prod()) * rest
+    return NOISE.at_end * found
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=examples(60, 2000), deadline=None)
+def test_finer_tables_tell_what_their_cells_tell_one_by_one(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    asked = PopulationGrid(drawn_table(rng, {"a"} if seed % 2 else {"a", "c"}).axes)
+    finer = [
+        drawn_table(rng, names)
+        for names in ({"a", "b"}, {"a", "c"}, {"a", "b", "c"})
+        if names > asked.names and rng.random() < 0.8
+    ]
+    told = sum(plainly(asked, one) for one in finer)
+    assert held(*finer).expected_certain([asked]) == pytest.approx(told, rel=1e-9)
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=examples(60, 2000), deadline=None)
+def test_pieces_of_a_table_count_as_the_table(seed: int) -> None:
+    """Whether a table was answered at once or code by code of ``b``, and in which order, changes no figure."""
+    rng = np.random.default_rng(seed)
+    whole = drawn_table(rng, {"a", "b"} | set(rng.choice(["c"], rng.integers(0, 2)).tolist()))
+    codes = sorted(rng.choice(CODES["b"], rng.integers(1, 4), replace=False).tolist())
+    shape = tuple(len(codes) if one.variable == "b" else len(one.parts) for one in whole.axes)
+    numbers = 3 * rng.integers(0, 25, shape)
+
+    def piece(chosen: list[int]) -> PopulationGrid:
+        axes = tuple(
+            axis("b", *((code,) for code in chosen)) if one.variable == "b" else one
+            for one in whole.axes
+        )
+        at = [one.variable for one in axes].index("b")
+        return PopulationGrid(axes, numbers.take([codes.index(code) for code in chosen], axis=at))
+
+    others = [
+        drawn_table(rng, names)
+        for names in ({"a"}, {"c"}, {"b"}, {"a", "c"}, {"b", "c"})
+        if rng.random() < 0.5
+    ]
+    order = rng.permutation(codes).tolist()
+    at_once = held(*others, piece(codes))
+    by_pieces = held(*others, *(piece([code]) for code in order))
+    asked = [PopulationGrid(drawn_table(rng, names).axes) for names in ({"a"}, {"b"}, {"a", "b"})]
+    rest = [code for code in range(CODES["b"]) if code not in codes]
+    asked.append(
+        PopulationGrid(piece(codes[:1]).axes)
+        if not rest
+        else PopulationGrid(
+            tuple(axis("b", (rest[0],)) if one.variable == "b" else one for one in whole.axes)
+        )
+    )
+    for question in ([asked[-1]], asked[:1], asked[1:3], asked):
+        figure = at_once.expected_certain(question)
+        assert by_pieces.expected_certain(question) == pytest.approx(figure, rel=1e-9)
+
+
 @given(st.integers(0, 2**32 - 1))
 @settings(max_examples=examples(100, 3000), deadline=None)
 def test_cells_nest_by_what_can_exist_as_their_atoms_do(seed: int) -> None:

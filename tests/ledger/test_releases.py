@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from itertools import count
 from pathlib import Path
 
@@ -89,6 +89,19 @@ def test_what_was_entered_is_read_back_in_its_order(begin: Begin, tmp_path: Path
     assert again.content("0" * 64) is None
     public = [entry.number for entry in again.entries(audiences=(PUBLIC,))]
     assert public == [2, 3, 5, 6]
+
+
+def test_a_book_of_an_earlier_form_is_continued(tmp_path: Path) -> None:
+    book = ReleaseBook(tmp_path)
+    fill(book)
+    book.close()
+    with closing(sqlite3.connect(book.folder / BOOK)) as file, file:
+        file.execute("DROP INDEX entries_by_dataset")
+        file.execute("DELETE FROM versions WHERE number > 1")
+    assert ReleaseBook(tmp_path).enter({}, dataset="d0", last=5).number == 7
+    with closing(sqlite3.connect(book.folder / BOOK)) as file:
+        plan = "EXPLAIN QUERY PLAN SELECT MAX(number) FROM entries WHERE dataset = ?"
+        assert "entries_by_dataset" in str(file.execute(plan, ("d0",)).fetchall())
 
 
 def _rows(database: BookDatabase, table: str) -> list[tuple[object, ...]]:

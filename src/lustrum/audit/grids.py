@@ -47,6 +47,8 @@ class GridAxis:
 
     def over(self, span: int) -> tuple[int, ...]:
         """The places of the categories that share a code with some codes."""
+        if not self.span & ~span:
+            return tuple(range(len(self.parts)))
         found = self._over.get(span)
         if found is None:
             places, rest = set(), span & self.span
@@ -56,6 +58,19 @@ class GridAxis:
                 rest &= ~self.parts[place]
             found = self._over[span] = tuple(sorted(places))
         return found
+
+    def outside(self, span: int) -> tuple[int, int]:
+        """All codes of the categories that share none with some codes, and how many categories those are."""
+        alone, groups = self._by_kind
+        apart = [part for part in groups if not part & span]
+        alone &= ~span
+        return reduce(or_, apart, alone), len(apart) + alone.bit_count()
+
+    @cached_property
+    def _by_kind(self) -> tuple[int, list[int]]:
+        """The codes that are categories by themselves, and the other categories."""
+        groups = [part for part in self.parts if part & (part - 1)]
+        return self.span & ~reduce(or_, groups, 0), groups
 
     @cached_property
     def _place(self) -> Mapping[int, int]:
@@ -137,6 +152,9 @@ class JoinedGrids:
 
     def array(self, one: npt.NDArray[Any], other: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Arrays of the two as one, by the order of the categories."""
+        if one.shape[self.at] == 1:
+            before, after = np.split(other, [self._order.index(0)], axis=self.at)
+            return np.concatenate((before, one, after), axis=self.at)
         return np.concatenate((one, other), axis=self.at).take(self._order, axis=self.at)
 
     @cached_property
@@ -197,6 +215,10 @@ class PopulationStructure:
     def may_nest(self, coarse: frozenset[str], fine: frozenset[str]) -> bool:
         """Whether cells by some variables could lie in cells by others."""
         return coarse <= fine or all(fine & self._near[name] for name in coarse - fine)
+
+    def are_apart(self, variable: str, names: frozenset[str]) -> bool:
+        """Whether codes of a variable say nothing of those of others."""
+        return variable not in names and not self._near[variable] & names
 
     def along(self, coarse: GridAxis, fine: GridAxis) -> AxisNesting | None:
         """How categories of one axis lie in those of another, if any of them tells of it."""

@@ -22,16 +22,14 @@ agree in all that was shown give the same figure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import reduce
-from operator import or_
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from lustrum.audit.grids import (
-    EMPTY,
     HIDDEN,
     GridAxis,
     GridNesting,
@@ -49,6 +47,7 @@ SHAPE = 0.5
 
 _LARGEST = 60  # shown numbers up to this are weighed by all true counts that lead to them
 _NOBODY = 1e-9  # share of categories in which nobody was shown
+_LEAST = 1e-12  # chance that is never gone below, so that it can be divided by
 _UNKNOWN = 0.5  # chance that a count is empty, and that it is small, where nothing is known of it
 
 
@@ -98,11 +97,61 @@ def _noise(channel: Channel, small: int) -> OpenNoise:
 
 @dataclass(frozen=True)
 class _GridParts:
-    """Of each cell: the chance to be small, that to be at its lower end, and the mean."""
+    """Of each cell, or of some together, what their sums and products over a coarser cell are made of."""
 
-    small: Floats
+    told: Floats
+    """The chance to be small, over that to be at its lower end."""
     lowest: Floats
     expected: Floats | None
+    cells: Floats
+
+    def joined(self, other: _GridParts, join: Callable[[Floats, Floats], Floats]) -> _GridParts:
+        """These parts and others, array by array."""
+        expected = None
+        if self.expected is not None and other.expected is not None:
+            expected = join(self.expected, other.expected)
+        return _GridParts(
+            join(self.told, other.told),
+            join(self.lowest, other.lowest),
+            expected,
+            join(self.cells, other.cells),
+        )
+
+    def cut(self, index: Any) -> _GridParts:
+        """The parts at some places."""
+        expected = None if self.expected is None else self.expected[index]
+        return _GridParts(self.told[index], self.lowest[index], expected, self.cells[index])
+
+
+@dataclass(frozen=True)
+class _FoldedGrid:
+    """A grid with all categories of one variable taken together, for coarser ones that do not have it."""
+
+    of: PopulationGrid
+    along: str
+    grid: PopulationGrid
+    parts: _GridParts
+
+    @classmethod
+    def of_parts(cls, grid: PopulationGrid, at: int, parts: _GridParts) -> _FoldedGrid:
+        def sums(values: Floats) -> Floats:
+            return np.asarray(values.sum(axis=at, keepdims=True))
+
+        lowest = parts.lowest.prod(axis=at, keepdims=True)
+        expected = None if parts.expected is None else sums(parts.expected)
+        folded = _GridParts(sums(parts.told), lowest, expected, sums(parts.cells))
+        return cls(grid, grid.axes[at].variable, _with_span(grid, at), folded)
+
+    def beside(self, other: _FoldedGrid, whole: PopulationGrid, at: int) -> _FoldedGrid:
+        """Both as one, where the grids stand side by side along the variable."""
+        one, two = self.parts, other.parts
+        parts = replace(one.joined(two, np.add), lowest=one.lowest * two.lowest)
+        return _FoldedGrid(whole, self.along, _with_span(whole, at), parts)
+
+
+def _with_span(grid: PopulationGrid, at: int) -> PopulationGrid:
+    axis = GridAxis(grid.axes[at].variable, (grid.axes[at].span,))
+    return PopulationGrid((*grid.axes[:at], axis, *grid.axes[at + 1 :]))
 
 
 @dataclass
@@ -115,8 +164,12 @@ class Holdings:
     grids: dict[frozenset[str], list[PopulationGrid]] = field(default_factory=dict)
     shares: dict[str, Floats] = field(default_factory=dict)
     _details: dict[str, int] = field(default_factory=dict)
+    _folded: dict[int, _FoldedGrid] = field(default_factory=dict)
+    """Of held grids that were joined and shown, so that none is gone through again for each question."""
     _judged: dict[int, tuple[PopulationGrid, _GridParts]] = field(default_factory=dict)
     """What was worked out for a grid, which stands beside it, so that no other takes its number."""
+    _whole: dict[int, JoinedGrids] = field(default_factory=dict)
+    """The parts of what a question joins with held grids, while it is judged."""
     _within: set[int] = field(default_factory=set)
     """The grids that are part of a larger one, while a question is judged."""
     _of_all: dict[tuple[str, int], float] = field(default_factory=dict)
@@ -134,14 +187,18 @@ class Holdings:
                 there.append(grid)
             else:
                 there[:] = [one for one in there if one is not joined.other]
-                there.append(joined.grid(numbers=True))
+                whole = joined.grid(numbers=True)
+                there.append(whole)
+                number = id(joined.other)
+                if grid.is_shown and (number in self._folded or joined.other.is_shown):
+                    self._folded[id(whole)] = self._fold(joined, whole)
+                self._folded.pop(number, None)
+                self._judged.clear()
 
     def expected_certain(self, grids: Sequence[PopulationGrid]) -> float:
         """How many small counts at most, in the mean, new grids make certain; nothing is taken in."""
         before: dict[frozenset[str], list[PopulationGrid]] = {}
         total = 0.0
-        held = {id(one) for there in self.grids.values() for one in there}
-        self._judged = {k: v for k, v in self._judged.items() if k in held and v[0].is_shown}
         try:
             for grid in sorted(grids, key=lambda one: (len(one.axes), one.shape)):
                 there = self.grids.setdefault(grid.names, [])
@@ -150,14 +207,19 @@ class Holdings:
                 joined = self._beside(grid)
                 whole = grid if joined is None else joined.grid(numbers=False)
                 if joined is not None:
-                    self._judged[id(whole)] = whole, self._joined_parts(joined)
+                    self._whole[id(whole)] = joined
+                    self._folded[id(whole)] = self._fold(joined, whole)
                     self._within.add(id(joined.other))
                 total += self._added(grid, joined, whole)
                 before.setdefault(grid.names, list(there))
                 there.append(whole)
         finally:
             self.grids.update(before)
+            for number in self._whole:
+                self._folded.pop(number, None)
             self._within.clear()
+            self._whole.clear()
+            self._judged.clear()
         return total
 
     def _beside(self, grid: PopulationGrid) -> JoinedGrids | None:
@@ -168,14 +230,15 @@ class Holdings:
                 return found
         return None
 
-    def _joined_parts(self, joined: JoinedGrids) -> _GridParts:
-        one, other = self._parts(joined.one), self._parts(joined.other)
-        expected = None
-        if one.expected is not None and other.expected is not None:
-            expected = joined.array(one.expected, other.expected)
-        return _GridParts(
-            joined.array(one.small, other.small), joined.array(one.lowest, other.lowest), expected
+    def _fold(self, joined: JoinedGrids, whole: PopulationGrid) -> _FoldedGrid:
+        """A grid that was joined, with all categories along which it was taken together."""
+        one, other = (
+            known
+            if (known := self._folded.get(id(grid))) is not None and known.along == joined.along
+            else _FoldedGrid.of_parts(grid, joined.at, self._parts(grid))
+            for grid in (joined.one, joined.other)
         )
+        return one.beside(other, whole, joined.at)
 
     def _finer(self, coarse: PopulationGrid) -> Iterator[PopulationGrid]:
         """The grids of more variables, but those that are part of a larger one while a question is judged."""
@@ -224,11 +287,9 @@ class Holdings:
             inner = None if outside is None else outside.by_name.get(axis.variable)
             span, counted = axis.span, axis.variable not in coarse.names
             if inner is not None and not apart:
-                over = axis.over(inner.span)
-                if len(over) < len(axis.parts):
-                    apart = counted = True
-                    parts = len(axis.parts) - len(over)
-                    span &= ~reduce(or_, (axis.parts[at] for at in over), 0)
+                outer, number = axis.outside(inner.span)
+                if number:
+                    apart, counted, parts, span = True, True, number, outer
             if counted and span != self.everything[axis.variable]:
                 share *= self._share(axis.variable, span)
         return (share, parts) if apart else (0.0, 0)
@@ -252,34 +313,48 @@ class Holdings:
         """The mean number of small parts that one pair of grids makes certain, at most."""
         if coarse.axes == fine.axes:
             return 0.0
-        nesting = GridNesting.of(self._around(coarse, fine), fine, self.structure)
+        folded = self._folded.get(id(fine))
+        if folded is not None and self.structure.are_apart(folded.along, coarse.names):
+            inner = folded.grid
+        else:
+            both, apart = coarse.names | fine.names, self.structure.are_apart
+            names = {name for name in coarse.names & fine.names if apart(name, both - {name})}
+            folded, inner = None, self._cut(fine, coarse, frozenset(names))
+        around = self._cut(coarse, fine, coarse.names & fine.names)
+        nesting = GridNesting.of(around, inner, self.structure)
         if nesting is None:
             return 0.0
-        coarse, found = nesting.coarse, self._parts(fine)
+        found = self._parts(inner) if folded is None else folded.parts
         all_lowest = nesting.products(found.lowest)
-        parts = nesting.sums(np.ones(fine.shape))
-        slack = np.ones(coarse.shape)
+        parts = nesting.sums(found.cells)
+        slack = np.ones(nesting.coarse.shape)
         gone = 0.0
         if nesting.rest.any():
             expected = self._rest(nesting, found.expected)
-            slack = np.where(nesting.rest, self._covered(nesting, expected, beside), 1.0)
+            covered = self._covered(nesting.coarse, fine, expected, beside)
+            slack = np.where(nesting.rest, covered, 1.0)
             small = np.where(
                 np.isnan(expected), _UNKNOWN, _small(np.nan_to_num(expected), self.small)
             )
             gone = float((small * all_lowest)[nesting.rest & (parts > 0)].sum())
         # A cell that is the whole of the coarse one is the same people, and tells nothing new.
         open_ = np.where((parts > 1) | nesting.rest, slack * all_lowest, 0.0)
-        chance = found.small / found.lowest * nesting.spread(open_)
-        return self.noise.at_end * (float(np.minimum(chance, 1.0).sum()) + gone)
+        return self.noise.at_end * (float((nesting.sums(found.told) * open_).sum()) + gone)
 
-    def _around(self, coarse: PopulationGrid, fine: PopulationGrid) -> PopulationGrid:
-        """The part of a coarser grid in which cells of a finer one can lie; all others tell nothing of it."""
-        part, index = _cut(coarse, fine)
-        if part is not coarse:
-            known = self._parts(coarse)
-            expected = None if known.expected is None else known.expected[index]
-            parts = _GridParts(known.small[index], known.lowest[index], expected)
-            self._judged[id(part)] = part, parts
+    def _cut(
+        self, grid: PopulationGrid, other: PopulationGrid, names: frozenset[str]
+    ) -> PopulationGrid:
+        """The part of a grid that shares codes of some variables with another: all that tells of it."""
+        joined = self._whole.get(id(grid))
+        known = joined is not None and self._folded[id(grid)].parts.expected is not None
+        if joined is not None and known and joined.along in names:
+            span = other.by_name[joined.along].span
+            near = [g for g in (joined.one, joined.other) if g.by_name[joined.along].span & span]
+            if len(near) == 1:
+                return self._cut(near[0], other, names)
+        part, index = _cut(grid, other, names)
+        if part is not grid and not grid.is_shown:
+            self._judged[id(part)] = part, self._parts(grid).cut(index)
         return part
 
     def _rest(self, nesting: GridNesting, expected: Floats | None) -> Floats:
@@ -290,16 +365,19 @@ class Holdings:
         return np.maximum(around - nesting.sums(expected), 0.5)
 
     def _covered(
-        self, nesting: GridNesting, expected: Floats, beside: PopulationGrid | None
+        self,
+        coarse: PopulationGrid,
+        fine: PopulationGrid,
+        expected: Floats,
+        beside: PopulationGrid | None,
     ) -> Floats:
         """The chance that the rest of a coarse cell is at its lower end: empty, or shown by another grid."""
         best = np.where(np.isnan(expected), _UNKNOWN, _empty(np.nan_to_num(expected)))
-        around = self._parts(nesting.coarse).expected
+        around = self._parts(coarse).expected
         if around is None:
             return best
-        fine = nesting.fine
         cut = {axis.variable for axis in fine.axes if axis.span != self.everything[axis.variable]}
-        others = self._finer(nesting.coarse)
+        others = self._finer(coarse)
         shares: dict[tuple[tuple[str, int, int], ...], tuple[float, int]] = {}
         for other in (*others, *(() if beside is None else (beside,))):
             if other is not fine:
@@ -314,7 +392,7 @@ class Holdings:
                     if axis.variable in cut or axis.span != self.everything[axis.variable]
                 )
                 if kind and kind not in shares:
-                    shares[kind] = self._share_of(other, nesting.coarse, fine)
+                    shares[kind] = self._share_of(other, coarse, fine)
         for share, parts in sorted(set(shares.values())):
             if parts:
                 # Parts that together hold so many people, and whoever is in none of them.
@@ -328,11 +406,20 @@ class Holdings:
         """Of each cell the chance that it is small, that it is at its lower end, and what is expected of it."""
         known = self._judged.get(id(grid))
         if known is None:
-            known = self._judged[id(grid)] = (grid, self._weighed(grid))
+            joined = self._whole.get(id(grid))
+            parts = (
+                self._weighed(grid)
+                if joined is None
+                else self._parts(joined.one).joined(self._parts(joined.other), joined.array)
+            )
+            known = self._judged[id(grid)] = grid, parts
         return known[1]
 
     def _weighed(self, grid: PopulationGrid) -> _GridParts:
-        expected = self._expected(grid)
+        expected, held, ones = self._expected(grid), grid.numbers, np.ones(grid.shape)
+        if held is not None and grid.is_shown:
+            at = np.minimum(held, _LARGEST)
+            return _GridParts(self._told[at], self._lowest[at], expected, ones)
         if expected is None:
             unknown = np.full(grid.shape, _UNKNOWN)
             small, lowest = unknown, unknown + (1 - unknown) * self.noise.at_end
@@ -341,18 +428,23 @@ class Holdings:
             small, lowest = _small(expected, self.small), empty + (1 - empty) * self.noise.at_end
         possible = self.structure.possible(grid)
         small, lowest = np.where(possible, small, 0.0), np.where(possible, lowest, 1.0)
-        held = grid.numbers
+        told, lowest = small / np.maximum(lowest, _LEAST), np.maximum(lowest, _LEAST)
         if held is not None:
-            shown = held >= 0
-            at = np.clip(held, 0, _LARGEST - 1)
-            large = held >= _LARGEST
-            small = np.where(shown, np.where(large, 0.0, self.noise.small[at]), small)
-            end = np.where(
-                large, self.noise.at_end, np.maximum(self.noise.lowest[at], self.noise.at_end)
-            )
-            lowest = np.where(held == EMPTY, 1.0, np.where(shown, end, lowest))
-            small = np.where(held == EMPTY, 0.0, small)
-        return _GridParts(small, np.maximum(lowest, 1e-12), expected)
+            at = np.minimum(held, _LARGEST)
+            told = np.where(held == HIDDEN, told, self._told[at])
+            lowest = np.where(held == HIDDEN, lowest, self._lowest[at])
+        return _GridParts(told, lowest, expected, ones)
+
+    @cached_property
+    def _lowest(self) -> Floats:
+        """The chance to be at the lower end, by shown numbers; of large ones, EMPTY and HIDDEN at the end."""
+        at_end = self.noise.at_end
+        ends = [*np.maximum(self.noise.lowest, at_end), at_end, 1.0, 1.0]
+        return np.maximum(ends, _LEAST)
+
+    @cached_property
+    def _told(self) -> Floats:
+        return np.array([*self.noise.small, 0.0, 0.0, 0.0]) / self._lowest
 
     @property
     def everything(self) -> Mapping[str, int]:
@@ -398,7 +490,7 @@ class Holdings:
 
     def _drawn(self, grid: PopulationGrid, other: PopulationGrid) -> Floats | None:
         """The cells of a grid by those of a coarser one, in proportion to shares."""
-        other = _cut(other, grid)[0]
+        other = _cut(other, grid, other.names & grid.names)[0]
         nesting = GridNesting.of(other, grid, self.structure)
         if nesting is None or (nesting.inside is not None and (nesting.inside < 0).any()):
             return None
@@ -426,11 +518,13 @@ class Holdings:
         return np.asarray(np.broadcast_to(drawn, grid.shape))
 
 
-def _cut(coarse: PopulationGrid, fine: PopulationGrid) -> tuple[PopulationGrid, Any]:
-    """The cells of a coarser grid that share codes with a finer one, as a grid, and their places."""
+def _cut(
+    coarse: PopulationGrid, fine: PopulationGrid, names: frozenset[str]
+) -> tuple[PopulationGrid, Any]:
+    """The cells of a grid that share codes of some variables with another one, as a grid, and their places."""
     picks = [
         axis.over(fine.by_name[axis.variable].span)
-        if axis.variable in fine.names
+        if axis.variable in names
         else tuple(range(len(axis.parts)))
         for axis in coarse.axes
     ]
