@@ -49,6 +49,7 @@ from lustrum.public.numbers import KeyedNumbers, ProtectedNumbers, RecordsServic
 from lustrum.public.prepared import PreparedFolder
 from lustrum.runtime.data_folder import (
     BUNDLES,
+    CURRENT,
     MANIFEST,
     POLICIES,
     bundles_in,
@@ -98,6 +99,7 @@ class TableService:
         self._named: dict[str, Path] = {}
         self._agreed: dict[tuple[str, Role], tuple[Policy, BundleNumbers, BundleNumbers]] = {}
         self._standing: dict[tuple[str, Role], Standing] = {}
+        self._populations: dict[str, tuple[tuple[Stamp | None, ...], str | None]] = {}
         for path in self.bundles:
             name = bundle_name(path)
             if name in self._named:
@@ -288,15 +290,27 @@ class TableService:
         Each name draws numbers of its own, and their answers are counted apart.
         """
         for other in sorted(self._there(set(self.roles())) - {dataset.name}):
-            population = None
-            with suppress(LustrumError):  # one that cannot be read shows nothing
-                population = self.description(other).population
+            population = self._population(other)
             if population is not None and population == dataset.population:
                 raise DatasetError(
                     f"Datasets {dataset.name!r} and {other!r} are both of the population {population!r}, and "
                     "each name draws numbers of its own for the same people: serve one of them, or say in the "
                     "policy why both may be answered ('same_people_because')."
                 )
+
+    def _population(self, name: str) -> str | None:
+        """Whose people a dataset says that it holds; looked up again where its files look otherwise."""
+        places = [self.bundle_path(name) / MANIFEST]
+        places += [] if self.root is None else [self.root / name / CURRENT]
+        stamps = tuple(map(stamp_of, places))
+        known = self._populations.get(name)
+        if known is None or known[0] != stamps:
+            try:
+                known = stamps, self.description(name).population
+            except LustrumError:  # one that cannot be read shows nothing
+                return None
+            self._populations[name] = known
+        return known[1]
 
     def _as_below(
         self, name: str, policy: Policy, path: Path
