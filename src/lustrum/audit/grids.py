@@ -129,6 +129,11 @@ class PopulationGrid:
             axis.those >= there.those for axis, there in zip(self.axes, other.axes, strict=True)
         )
 
+    def shows_beyond(self, other: PopulationGrid) -> bool:
+        """Whether it shows categories of a variable of both that the other leaves out."""
+        there = other.by_name
+        return any(a.variable in there and a.outside(there[a.variable].span)[1] for a in self.axes)
+
     def beside(self, other: PopulationGrid) -> JoinedGrids | None:
         """How the two are one grid, if they stand side by side along one variable."""
         apart = [at for at, (a, b) in enumerate(zip(self.axes, other.axes, strict=True)) if a != b]

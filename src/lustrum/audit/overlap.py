@@ -22,10 +22,10 @@ agree in all that was shown give the same figure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,10 +40,12 @@ from lustrum.audit.grids import (
 )
 from lustrum.model import Channel
 from lustrum.model.arrays import Floats, Mask
-from lustrum.numeric.arithmetic import power
 
 SHAPE = 0.5
-"""Shape of the gamma mixture around an expected count: at this value more than half of it lies near zero."""
+"""Shape of the gamma mixture around an expected count: more than half of it lies near zero.
+
+The chance of nobody is ``(SHAPE / (SHAPE + mean)) ** SHAPE``, a square root.
+"""
 
 _LARGEST = 60  # shown numbers up to this are weighed by all true counts that lead to them
 _NOBODY = 1e-9  # share of categories in which nobody was shown
@@ -95,36 +97,18 @@ def _noise(channel: Channel, small: int) -> OpenNoise:
     return OpenNoise(max(ends), share(at == 0), share((at >= 1) & (at <= small)), lowest)
 
 
-@dataclass(frozen=True)
-class _GridParts:
+class _GridParts(NamedTuple):
     """Of each cell, or of some together, what their sums and products over a coarser cell are made of."""
 
     told: Floats
     """The chance to be small, over that to be at its lower end."""
     lowest: Floats
-    expected: Floats | None
+    expected: Floats
+    """The mean; NaN where nothing is known of it."""
     cells: Floats
 
-    def joined(self, other: _GridParts, join: Callable[[Floats, Floats], Floats]) -> _GridParts:
-        """These parts and others, array by array."""
-        expected = None
-        if self.expected is not None and other.expected is not None:
-            expected = join(self.expected, other.expected)
-        return _GridParts(
-            join(self.told, other.told),
-            join(self.lowest, other.lowest),
-            expected,
-            join(self.cells, other.cells),
-        )
 
-    def cut(self, index: Any) -> _GridParts:
-        """The parts at some places."""
-        expected = None if self.expected is None else self.expected[index]
-        return _GridParts(self.told[index], self.lowest[index], expected, self.cells[index])
-
-
-@dataclass(frozen=True)
-class _FoldedGrid:
+class _FoldedGrid(NamedTuple):
     """A grid with all categories of one variable taken together, for coarser ones that do not have it."""
 
     of: PopulationGrid
@@ -134,18 +118,14 @@ class _FoldedGrid:
 
     @classmethod
     def of_parts(cls, grid: PopulationGrid, at: int, parts: _GridParts) -> _FoldedGrid:
-        def sums(values: Floats) -> Floats:
-            return np.asarray(values.sum(axis=at, keepdims=True))
-
-        lowest = parts.lowest.prod(axis=at, keepdims=True)
-        expected = None if parts.expected is None else sums(parts.expected)
-        folded = _GridParts(sums(parts.told), lowest, expected, sums(parts.cells))
+        sums = _GridParts(*(values.sum(axis=at, keepdims=True) for values in parts))
+        folded = sums._replace(lowest=parts.lowest.prod(axis=at, keepdims=True))
         return cls(grid, grid.axes[at].variable, _with_span(grid, at), folded)
 
     def beside(self, other: _FoldedGrid, whole: PopulationGrid, at: int) -> _FoldedGrid:
         """Both as one, where the grids stand side by side along the variable."""
-        one, two = self.parts, other.parts
-        parts = replace(one.joined(two, np.add), lowest=one.lowest * two.lowest)
+        sums = _GridParts(*(a + b for a, b in zip(self.parts, other.parts, strict=True)))
+        parts = sums._replace(lowest=self.parts.lowest * other.parts.lowest)
         return _FoldedGrid(whole, self.along, _with_span(whole, at), parts)
 
 
@@ -172,6 +152,8 @@ class Holdings:
     """The parts of what a question joins with held grids, while it is judged."""
     _within: set[int] = field(default_factory=set)
     """The grids that are part of a larger one, while a question is judged."""
+    _beyond: dict[int, list[PopulationGrid]] = field(default_factory=dict)
+    """By grid those that show categories which it leaves out, while a question is judged."""
     _of_all: dict[tuple[str, int], float] = field(default_factory=dict)
 
     def add(self, grids: Iterable[PopulationGrid]) -> None:
@@ -240,21 +222,21 @@ class Holdings:
         )
         return one.beside(other, whole, joined.at)
 
-    def _finer(self, coarse: PopulationGrid) -> Iterator[PopulationGrid]:
-        """The grids of more variables, but those that are part of a larger one while a question is judged."""
-        for names, there in self.grids.items():
-            if names > coarse.names:
-                yield from (one for one in there if id(one) not in self._within)
+    def _held(self) -> Iterator[PopulationGrid]:
+        """All grids, but those that are part of a larger one while a question is judged."""
+        for there in self.grids.values():
+            yield from (one for one in there if id(one) not in self._within)
 
     def _added(
         self, grid: PopulationGrid, joined: JoinedGrids | None, whole: PopulationGrid
     ) -> float:
         """What a new grid tells beside those that are held."""
         total = 0.0
-        may_nest = self.structure.may_nest
-        for names, other in [(n, one) for n, there in self.grids.items() for one in there]:
-            if id(other) in self._within:
-                continue
+        may_nest, held = self.structure.may_nest, list(self._held())
+        self._beyond.clear()
+        left_out = [other for other in held if grid.shows_beyond(other)]
+        for other in held:
+            names = other.names
             if may_nest(names, grid.names):
                 if joined is not None and joined.along not in names:
                     # Both parts of one line: what they tell beyond what one of them told.
@@ -263,15 +245,19 @@ class Holdings:
                 else:
                     total += self._pair(other, grid)
                 if names <= grid.names:
-                    total += self._completed(other, grid)
+                    total += self._completed(other, grid, left_out)
             if may_nest(grid.names, names):
                 total += self._pair(grid, other)
         return total
 
-    def _completed(self, coarse: PopulationGrid, grid: PopulationGrid) -> float:
+    def _completed(
+        self, coarse: PopulationGrid, grid: PopulationGrid, held: Sequence[PopulationGrid]
+    ) -> float:
         """What held grids tell more once a new one shows most of what they leave out of a coarser one."""
         total = 0.0
-        for other in self._finer(coarse):
+        for other in held:
+            if not other.names > coarse.names:
+                continue
             left_out = 1.0 - self._share_of(other, coarse, None)[0]
             if left_out > 0 and self._share_of(grid, coarse, other)[0] >= left_out / 2:
                 more = self._pair(coarse, other, beside=grid)
@@ -330,13 +316,13 @@ class Holdings:
         slack = np.ones(nesting.coarse.shape)
         gone = 0.0
         if nesting.rest.any():
-            expected = self._rest(nesting, found.expected)
+            # How many people are expected in the part of each coarse cell that no fine cell shows.
+            whole = self._parts(nesting.coarse).expected
+            expected = np.maximum(whole - nesting.sums(found.expected), 0.5)
             covered = self._covered(nesting.coarse, fine, expected, beside)
             slack = np.where(nesting.rest, covered, 1.0)
-            small = np.where(
-                np.isnan(expected), _UNKNOWN, _small(np.nan_to_num(expected), self.small)
-            )
-            gone = float((small * all_lowest)[nesting.rest & (parts > 0)].sum())
+            small = _small(expected, self.small) * all_lowest
+            gone = float(small[nesting.rest & (parts > 0)].sum())
         # A cell that is the whole of the coarse one is the same people, and tells nothing new.
         open_ = np.where((parts > 1) | nesting.rest, slack * all_lowest, 0.0)
         return self.noise.at_end * (float((nesting.sums(found.told) * open_).sum()) + gone)
@@ -346,23 +332,15 @@ class Holdings:
     ) -> PopulationGrid:
         """The part of a grid that shares codes of some variables with another: all that tells of it."""
         joined = self._whole.get(id(grid))
-        known = joined is not None and self._folded[id(grid)].parts.expected is not None
-        if joined is not None and known and joined.along in names:
+        if joined is not None and joined.along in names:
             span = other.by_name[joined.along].span
             near = [g for g in (joined.one, joined.other) if g.by_name[joined.along].span & span]
             if len(near) == 1:
                 return self._cut(near[0], other, names)
         part, index = _cut(grid, other, names)
         if part is not grid and not grid.is_shown:
-            self._judged[id(part)] = part, self._parts(grid).cut(index)
+            self._judged[id(part)] = part, _GridParts(*(a[index] for a in self._parts(grid)))
         return part
-
-    def _rest(self, nesting: GridNesting, expected: Floats | None) -> Floats:
-        """How many people are expected in the part of each coarse cell that no fine cell shows."""
-        around = self._parts(nesting.coarse).expected
-        if around is None or expected is None:
-            return np.full(nesting.coarse.shape, np.nan)
-        return np.maximum(around - nesting.sums(expected), 0.5)
 
     def _covered(
         self,
@@ -372,34 +350,18 @@ class Holdings:
         beside: PopulationGrid | None,
     ) -> Floats:
         """The chance that the rest of a coarse cell is at its lower end: empty, or shown by another grid."""
-        best = np.where(np.isnan(expected), _UNKNOWN, _empty(np.nan_to_num(expected)))
-        around = self._parts(coarse).expected
-        if around is None:
-            return best
-        cut = {axis.variable for axis in fine.axes if axis.span != self.everything[axis.variable]}
-        others = self._finer(coarse)
-        shares: dict[tuple[tuple[str, int, int], ...], tuple[float, int]] = {}
-        for other in (*others, *(() if beside is None else (beside,))):
-            if other is not fine:
-                # Those that show the same people in as many parts count alike.
-                kind = tuple(
-                    (
-                        axis.variable,
-                        axis.span,
-                        len(axis.parts) if axis.variable in fine.names else 0,
-                    )
-                    for axis in other.axes
-                    if axis.variable in cut or axis.span != self.everything[axis.variable]
-                )
-                if kind and kind not in shares:
-                    shares[kind] = self._share_of(other, coarse, fine)
-        for share, parts in sorted(set(shares.values())):
+        best, around = _empty(expected), self._parts(coarse).expected
+        if id(fine) not in self._beyond:
+            self._beyond[id(fine)] = [one for one in self._held() if one.shows_beyond(fine)]
+        others = [o for o in self._beyond[id(fine)] if o.names > coarse.names and o is not fine]
+        others += [] if beside is None else [beside]
+        for share, parts in sorted({self._share_of(other, coarse, fine) for other in others}):
             if parts:
                 # Parts that together hold so many people, and whoever is in none of them.
                 covered = np.minimum(around * share, expected)
                 empty = _empty(covered / parts)
                 lowest = _times_itself(empty + (1 - empty) * self.noise.at_end, parts)
-                best = np.fmax(best, _empty(expected - covered) * lowest)
+                best = np.maximum(best, _empty(expected - covered) * lowest)
         return best
 
     def _parts(self, grid: PopulationGrid) -> _GridParts:
@@ -407,33 +369,27 @@ class Holdings:
         known = self._judged.get(id(grid))
         if known is None:
             joined = self._whole.get(id(grid))
-            parts = (
-                self._weighed(grid)
-                if joined is None
-                else self._parts(joined.one).joined(self._parts(joined.other), joined.array)
-            )
+            if joined is None:
+                parts = self._weighed(grid)
+            else:
+                both = zip(self._parts(joined.one), self._parts(joined.other), strict=True)
+                parts = _GridParts(*(joined.array(*pair) for pair in both))
             known = self._judged[id(grid)] = grid, parts
         return known[1]
 
     def _weighed(self, grid: PopulationGrid) -> _GridParts:
-        expected, held, ones = self._expected(grid), grid.numbers, np.ones(grid.shape)
-        if held is not None and grid.is_shown:
-            at = np.minimum(held, _LARGEST)
-            return _GridParts(self._told[at], self._lowest[at], expected, ones)
-        if expected is None:
-            unknown = np.full(grid.shape, _UNKNOWN)
-            small, lowest = unknown, unknown + (1 - unknown) * self.noise.at_end
-        else:
-            empty = _empty(expected)
-            small, lowest = _small(expected, self.small), empty + (1 - empty) * self.noise.at_end
-        possible = self.structure.possible(grid)
-        small, lowest = np.where(possible, small, 0.0), np.where(possible, lowest, 1.0)
-        told, lowest = small / np.maximum(lowest, _LEAST), np.maximum(lowest, _LEAST)
-        if held is not None:
-            at = np.minimum(held, _LARGEST)
-            told = np.where(held == HIDDEN, told, self._told[at])
-            lowest = np.where(held == HIDDEN, lowest, self._lowest[at])
-        return _GridParts(told, lowest, expected, ones)
+        held = np.full(grid.shape, HIDDEN) if grid.numbers is None else grid.numbers
+        at, ones = np.minimum(held, _LARGEST), np.ones(grid.shape)
+        told, lowest = self._told[at], self._lowest[at]
+        if grid.is_shown:
+            return _GridParts(told, lowest, np.maximum(held, 0).astype(np.float64), ones)
+        expected, hidden = self._expected(grid), held == HIDDEN
+        empty, possible = _empty(expected), self.structure.possible(grid)
+        small = np.where(possible, _small(expected, self.small), 0.0)
+        low = np.maximum(np.where(possible, empty + (1 - empty) * self.noise.at_end, 1.0), _LEAST)
+        return _GridParts(
+            np.where(hidden, small / low, told), np.where(hidden, low, lowest), expected, ones
+        )
 
     @cached_property
     def _lowest(self) -> Floats:
@@ -473,10 +429,8 @@ class Holdings:
             self._details[axis.variable] = len(axis.parts)
             self._of_all.clear()
 
-    def _expected(self, grid: PopulationGrid) -> Floats | None:
-        """What readers expect of each cell: what they were shown, or shares of the nearest coarser table."""
-        if grid.is_shown and grid.numbers is not None:
-            return np.maximum(grid.numbers, 0).astype(np.float64)
+    def _expected(self, grid: PopulationGrid) -> Floats:
+        """What readers expect of each cell: shares of the nearest coarser table that they were shown."""
         nested = self.structure.may_nest
         around = [
             other
@@ -486,7 +440,8 @@ class Holdings:
             if other.numbers is not None
         ]
         around.sort(key=lambda one: (len(one.axes), one.size), reverse=True)
-        return next((e for e in (self._drawn(grid, one) for one in around) if e is not None), None)
+        drawn = (self._drawn(grid, one) for one in around)
+        return next((e for e in drawn if e is not None), np.full(grid.shape, np.nan))
 
     def _drawn(self, grid: PopulationGrid, other: PopulationGrid) -> Floats | None:
         """The cells of a grid by those of a coarser one, in proportion to shares."""
@@ -556,7 +511,7 @@ def _times_itself(chance: Floats, times: int) -> Floats:
 
 
 def _empty(expected: Floats) -> Floats:
-    return power(SHAPE / (SHAPE + expected), SHAPE)
+    return np.where(np.isnan(expected), _UNKNOWN, np.sqrt(SHAPE / (SHAPE + expected)))
 
 
 def _small(expected: Floats, most: int) -> Floats:
@@ -566,4 +521,4 @@ def _small(expected: Floats, most: int) -> Floats:
     for count in range(1, most + 1):
         term = term * (count - 1 + SHAPE) / count * expected / (SHAPE + expected)
         total += term
-    return total
+    return np.where(np.isnan(expected), _UNKNOWN, total)
