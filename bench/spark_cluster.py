@@ -55,6 +55,8 @@ session.read.parquet("people.parquet").write.saveAsTable("census.people")
 """
 CLASSES = {"executor": "CoarseGrainedExecutorBackend", "worker": "deploy.worker.Worker"}
 SOURCE = Path(__file__).parents[1] / "src"
+# Compiling thoroughly pays only in a Java that runs for long.
+JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def toml(words: Mapping[str, Any]) -> str:
@@ -110,6 +112,7 @@ def cluster(folder: Path, workers: int) -> Iterator[str]:
     (conf / "spark-defaults.conf").write_text("".join(f"{k} {v}\n" for k, v in settings.items()))
     os.environ |= {"SPARK_CONF_DIR": str(conf), "SPARK_LOCAL_IP": "127.0.0.1"}
     os.environ |= {"SPARK_HOME": str(Path(pyspark.__file__).parent), "PYTHONPATH": str(SOURCE)}
+    os.environ |= {"SPARK_DAEMON_JAVA_OPTS": JAVA}
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port = one.getsockname()[1]
@@ -163,7 +166,8 @@ def connection(folder: Path, master: str, workers: int) -> None:
         "settings": {
             "spark.sql.catalogImplementation": "hive",
             "spark.sql.warehouse.dir": str(folder / "warehouse"),
-            "spark.driver.extraJavaOptions": f"-Dderby.system.home={folder / 'catalogue'}",
+            "spark.driver.extraJavaOptions": f"{JAVA} -Dderby.system.home={folder / 'catalogue'}",
+            "spark.executor.extraJavaOptions": JAVA,
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.memory": "1g",
