@@ -221,6 +221,8 @@ class Protecting:
             for pid, words in below():
                 with suppress(OSError):
                     ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+                    # One that has ended, and that nobody has waited for, has no command.
+                    words = words or self._used.get(pid, ("",))[0]
                     self._used[pid] = words, sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
             time.sleep(0.2)
 
