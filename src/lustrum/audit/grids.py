@@ -129,6 +129,11 @@ class PopulationGrid:
             axis.those >= there.those for axis, there in zip(self.axes, other.axes, strict=True)
         )
 
+    def meets(self, other: PopulationGrid) -> bool:
+        """Whether there is a category of each variable of both that shares codes with one of the other."""
+        there = other.by_name
+        return all(a.variable not in there or a.span & there[a.variable].span for a in self.axes)
+
     def shows_beyond(self, other: PopulationGrid) -> bool:
         """Whether it shows categories of a variable of both that the other leaves out."""
         there = other.by_name

@@ -175,7 +175,7 @@ class Holdings:
                 if grid.is_shown and (number in self._folded or joined.other.is_shown):
                     self._folded[id(whole)] = self._fold(joined, whole)
                 self._folded.pop(number, None)
-                self._judged.clear()
+            self._judged.clear()
 
     def expected_certain(self, grids: Sequence[PopulationGrid]) -> float:
         """How many small counts at most, in the mean, new grids make certain; nothing is taken in."""
@@ -201,7 +201,9 @@ class Holdings:
                 self._folded.pop(number, None)
             self._within.clear()
             self._whole.clear()
-            self._judged.clear()
+            # What is expected of held tables stands until something is added.
+            held = {id(one) for one in self._held() if not one.is_shown}
+            self._judged = {k: v for k, v in self._judged.items() if k in held}
         return total
 
     def _beside(self, grid: PopulationGrid) -> JoinedGrids | None:
@@ -297,7 +299,7 @@ class Holdings:
         self, coarse: PopulationGrid, fine: PopulationGrid, *, beside: PopulationGrid | None = None
     ) -> float:
         """The mean number of small parts that one pair of grids makes certain, at most."""
-        if coarse.axes == fine.axes:
+        if coarse.axes == fine.axes or not coarse.meets(fine):
             return 0.0
         folded = self._folded.get(id(fine))
         if folded is not None and self.structure.are_apart(folded.along, coarse.names):
