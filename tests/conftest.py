@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import shutil
@@ -71,11 +72,8 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
         gc.freeze()
 
 
-def pytest_unconfigure() -> None:
-    """At the end all is searched again: compiled modules complain of objects that they still hold."""
-    gc.unfreeze()
-
-
+# At the end all is searched again, once: compiled modules complain of objects that they still hold.
+atexit.register(gc.unfreeze)
 # To put all commands together takes a tenth of a second, and they are the same in every test.
 typer.main.get_command = cache(typer.main.get_command)
 always_compile()  # loops are compared with plain twins, however small the examples are
@@ -88,6 +86,16 @@ settings.register_profile("deep", patient, derandomize=True, max_examples=400)
 # To look for new counterexamples: HYPOTHESIS_PROFILE=explore make test
 settings.register_profile("explore", patient, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+
+
+@pytest.fixture(scope="session")
+def turnover(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The workplace of a programme of tables of turnover that was run once; no test changes it."""
+    from publish.programme.conftest import TURNOVER, make_workplace
+
+    workplace = make_workplace(tmp_path_factory.mktemp("programme"))
+    workplace.run(TURNOVER)
+    return workplace.folder
 
 
 @pytest.fixture(scope="session")

@@ -26,7 +26,6 @@ from lustrum.sensitivity import PPercent, Threshold
 from lustrum.tabulate import Secret
 from lustrum.utility import UtilityMeasure
 
-ROOT = Path(__file__).parent.parent
 ROOMS = {
     "lustrum.methods": "protect",
     "lustrum.rules": "sensitivity",
@@ -574,32 +573,3 @@ def test_no_door_swallows_arguments_that_it_does_not_know() -> None:
     for door in (Table.from_frame, Table.from_counts):
         kinds = {p.kind for p in inspect.signature(door).parameters.values()}
         assert inspect.Parameter.VAR_KEYWORD not in kinds
-
-
-SPELT_WRONG = (
-    'lu.suppress({}, ["a"], Threshold(), toatls=True)',
-    'lu.Table.from_frame({}, ["a"], toatls=True)',
-    'lu.protect.CellKey(ptabel="shlomo-2015")',
-    "lu.protect.RandomRounding(bas=3)",
-    "lu.risk.R1(lvl=1)",
-    "Threshold(minmum=3)",
-    "lu.rumap(table, replicatons=3)",
-    "lu.rumap(table).chart(limt=0.2)",
-    'lu.rumap(table).save("map.svg", limt=0.2)',
-    "lu.audit.bounds(table, methd=1)",
-)
-
-
-def test_a_misspelt_argument_fails_the_type_checker(tmp_path: Path) -> None:
-    head = "import lustrum as lu\nfrom lustrum.sensitivity import Threshold\n\ntable: lu.Table\n"
-    snippet = tmp_path / "snippet.py"
-    snippet.write_text(head + "\n".join(SPELT_WRONG) + "\n")
-    command = [sys.executable, "-m", "mypy", "--config-file", str(ROOT / "pyproject.toml")]
-    done = subprocess.run([*command, str(snippet)], capture_output=True, text=True, cwd=ROOT)
-    wrong = {
-        int(line.split(":")[1])
-        for line in done.stdout.splitlines()
-        if "Unexpected keyword argument" in line or "No overload variant" in line
-    }
-    first = head.count("\n") + 1
-    assert wrong == set(range(first, first + len(SPELT_WRONG))), done.stdout

@@ -97,7 +97,7 @@ def test_every_table_is_met_as_often_as_it_should_be(name, target):
     fibre = enumerate_fibre(CASES[name])
     assert fibre.complete
     assert 2 <= len(fibre) <= 2000
-    drawn = sample_fibre(CASES[name], target=target, rng=11, draws=4000, burn=50, thin=150)
+    drawn = sample_fibre(CASES[name], target=target, rng=11, draws=2000, burn=50, thin=150)
     seen = tallied(drawn, fibre.tables)
     wanted = exact_weights(fibre.tables, target) * seen.sum()
     # Tables too rare for the approximation are thrown together.

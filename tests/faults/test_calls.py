@@ -66,7 +66,7 @@ def swept(name: str, tmp_path: Path, errors: tuple[int, ...], step: int, halves:
 @pytest.mark.parametrize("name", WORK)
 def test_one_failing_call_gives_the_right_answer_or_a_refusal(name: str, tmp_path: Path) -> None:
     # Policies make few calls: many of them, and some of the others; `make deep` lets all of them fail.
-    step = {"answer": 5, "policy": 3}.get(name, 19)
+    step = {"answer": 5, "policy": 3, "protect": 41}.get(name, 19)
     assert swept(name, tmp_path, (ERRORS[0],), step, False) > 1
 
 

@@ -41,8 +41,8 @@ from lustrum.protect.proven.sums import ProvenSums
 from lustrum.tabulate import FrameSource, Store, ingest
 
 RHO = 2.56
-DRAWS = examples(400, 10_000)
-PAIRS, RUNS = 200, examples(4, 20)
+DRAWS = examples(200, 10_000)
+PAIRS, RUNS = 200, examples(2, 20)
 Fault = Callable[..., Measured]
 Noise = dict[tuple[int, ...], np.ndarray]
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import cache
 from io import StringIO
 from pathlib import Path
 
@@ -46,6 +48,14 @@ record_id = "id"
 )
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _few_draws() -> Iterator[None]:
+    """Errors are stated from two populations in place of eight: nothing here depends on how many."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("lustrum.protect.proven.report._DRAWS", 2)
+        yield
+
+
 def ingested(
     root: Path, name: str = "town", population: str = 'population = "merrow"', seed: int = 8
 ) -> Path:
@@ -72,6 +82,21 @@ def limited(data: Path, rho: str) -> BudgetLedger:
     ledger = BudgetLedger(data, "merrow")
     ledger.set_limit(Fraction(rho), "the board")
     return ledger
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder whose release took most of a budget of 3; no test changes it."""
+    data = ingested(tmp_path_factory.mktemp("released"))
+    limited(data, "3")
+    assert protect(data).charged
+    return data
+
+
+@pytest.fixture
+def own(released: Path, tmp_path: Path) -> Path:
+    """The same, for a test that changes it."""
+    return Path(shutil.copytree(released, tmp_path / "data"))
 
 
 def notes_of(data: Path) -> str:
@@ -112,16 +137,16 @@ def test_a_release_is_paid_for_once_and_served_with_its_promise(tmp_path: Path) 
     assert "a 1 need not exist, and a 0 need not be empty" in text
 
 
-def test_other_records_behind_the_same_noisy_tables_make_the_same_bundle(tmp_path: Path) -> None:
-    data = ingested(tmp_path)
-    limited(data, "3")
-    first = protect(data)
-    errors = (data / "reports" / "town" / ERRORS).read_bytes()
+def test_other_records_behind_the_same_noisy_tables_make_the_same_bundle(
+    own: Path, tmp_path: Path
+) -> None:
+    first = read_bundle(own / "bundles" / "town")
+    errors = (own / "reports" / "town" / ERRORS).read_bytes()
     ingested(tmp_path, seed=9)
-    again = protect(data)
+    again = protect(own)
     assert (again.charged, again.digest) == (False, first.digest)
     # Only the agency sees that these are other people.
-    assert (data / "reports" / "town" / ERRORS).read_bytes() != errors
+    assert (own / "reports" / "town" / ERRORS).read_bytes() != errors
 
 
 def test_a_small_file_is_warned_of_before_its_budget_is_spent(
@@ -152,11 +177,8 @@ def test_only_sizes_decide_whether_people_are_few(tmp_path: Path) -> None:
     assert "rho 0.26 would" in str(few_people(domain, one, 48 * 3 - 6))
 
 
-def test_the_page_about_the_data_states_the_promise_and_no_bounds(tmp_path: Path) -> None:
-    data = ingested(tmp_path)
-    limited(data, "3")
-    protect(data)
-    with TestClient(create_app(TableService(data), Settings(rate=""))) as client:
+def test_the_page_about_the_data_states_the_promise_and_no_bounds(released: Path) -> None:
+    with TestClient(create_app(TableService(released), Settings(rate=""))) as client:
         page = client.get("/datasets/town/about").text
         table = client.get("/datasets/town?by=area&by=sex")
         stated = client.get("/api/v1/datasets/town").json()
@@ -202,23 +224,19 @@ def test_a_crash_while_noise_is_drawn_leaves_the_charge_spent(
         protect(data)
 
 
-def test_tables_that_nobody_paid_for_are_refused(tmp_path: Path) -> None:
-    data = ingested(tmp_path)
-    limited(data, "3")
-    protect(data)
-    noisy = data / "reports" / "town" / NOISY
+def test_tables_that_nobody_paid_for_are_refused(own: Path) -> None:
+    noisy = own / "reports" / "town" / NOISY
     noisy.write_bytes(noisy.read_bytes().replace(b'"people":600', b'"people":599'))
     with pytest.raises(DatasetError, match="is not what the budget of 'merrow' paid for"):
-        protect(data)
+        protect(own)
 
 
-def test_another_dataset_of_the_same_people_pays_from_the_same_budget(tmp_path: Path) -> None:
-    data = ingested(tmp_path)
+def test_another_dataset_of_the_same_people_pays_from_the_same_budget(
+    own: Path, tmp_path: Path
+) -> None:
     ingested(tmp_path, "again")
-    limited(data, "3")
-    protect(data)
     with pytest.raises(BudgetSpentError):
-        protect(data, "again")
+        protect(own, "again")
 
 
 def test_an_older_ledger_is_refused(tmp_path: Path) -> None:
@@ -254,6 +272,22 @@ MERROW, CATTLE = 'population = "merrow"', 'population = "cattle"'
 HISTORY, BUNDLE = "releases/other.json", "bundles/other"
 
 
+@pytest.fixture(scope="module")
+def beside(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """A budget, and a release without proof of other people or the same; no test changes it."""
+
+    @cache
+    def made(population: str) -> Path:
+        root = tmp_path_factory.mktemp("beside")
+        data = ingested(root)
+        limited(data, "3")
+        ingested(root, "other", population)
+        strict(data, "other")
+        return data
+
+    return made
+
+
 @pytest.mark.parametrize(
     ("population", "gone", "same"),
     [
@@ -268,13 +302,10 @@ HISTORY, BUNDLE = "releases/other.json", "bundles/other"
     ],
 )
 def test_releases_of_people_who_may_be_these_are_found_whatever_was_removed(
-    tmp_path: Path, population: str, gone: list[str], same: bool
+    beside: Callable[[str], Path], tmp_path: Path, population: str, gone: list[str], same: bool
 ) -> None:
     """Where nothing tells whose people another release holds, they may be the same."""
-    data = ingested(tmp_path)
-    limited(data, "3")
-    ingested(tmp_path, "other", population)
-    strict(data, "other")
+    data = Path(shutil.copytree(beside(population), tmp_path / "data"))
     for name in gone:
         path = data / name
         shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -330,22 +361,20 @@ def test_a_population_must_be_named(tmp_path: Path) -> None:
         protect(ingested(tmp_path, population=""))
 
 
-def test_doctor_knows_the_budget_and_backups_bring_it_back(tmp_path: Path) -> None:
-    data = ingested(tmp_path)
-    ledger = limited(data, "3")
-    protect(data)
+def test_doctor_knows_the_budget_and_backups_bring_it_back(own: Path, tmp_path: Path) -> None:
+    ledger = BudgetLedger(own, "merrow")
     assert not [
-        f for f in examine(data) if "does not know" in f.sentence or "is missing" in f.sentence
+        f for f in examine(own) if "does not know" in f.sentence or "is missing" in f.sentence
     ]
-    back_up(data, tmp_path / "backup")
+    back_up(own, tmp_path / "backup")
     restore(tmp_path / "backup", tmp_path / "restored")
     restored = BudgetLedger(tmp_path / "restored", "merrow")
     assert restored.path.read_bytes() == ledger.path.read_bytes()
     assert not protect(tmp_path / "restored").charged
-    assert [f.sentence for f in examine(data) if f.about == "budgets/merrow.jsonl"] == [
+    assert [f.sentence for f in examine(own) if f.about == "budgets/merrow.jsonl"] == [
         "Rho 2.56 of 3 is spent."
     ]
     ledger.path.chmod(0o644)
-    assert [f.about for f in examine(data) if "Others may read" in f.sentence] == ["budgets"]
+    assert [f.about for f in examine(own) if "Others may read" in f.sentence] == ["budgets"]
     ledger.path.write_bytes(ledger.path.read_bytes().replace(b"64/25", b"63/25"))
-    assert [f.grade for f in examine(data) if f.about == "budgets/merrow.jsonl"] == ["bad"]
+    assert [f.grade for f in examine(own) if f.about == "budgets/merrow.jsonl"] == ["bad"]

@@ -252,9 +252,12 @@ def test_growth_that_is_certain_stops_a_release_before_anything_is_written(
     assert all(path.read_bytes() == raw for path, raw in bundles.items())
 
 
-def test_fresh_says_that_it_disregards_a_release_and_measures_both(tmp_path: Path) -> None:
-    house = House(tmp_path, "public")
-    made = house.released(corrected(businesses(COUNT)), never_published=True)
+@pytest.mark.parametrize("house", ["public"], indirect=True)
+def test_fresh_says_that_it_disregards_a_release_and_measures_both(
+    house: House, tmp_path: Path
+) -> None:
+    root = Path(shutil.copytree(house.root, tmp_path / "data"))
+    made = protect_dataset("businesses", root, house.said, never_published=True)
     assert "--never-published drew numbers without regard" in house.said.export_text(clear=False)
     assert made.both_sums is not None
     assert sum(one.other for one in made.both_sums) > 0

@@ -78,7 +78,9 @@ def answered(url: str) -> httpx.Response:
 
 
 def get(url: str) -> httpx.Response:
-    return httpx.get(url, timeout=LONG)
+    return httpx.get(
+        url, timeout=LONG, verify=False
+    )  # to load certificates takes a tenth of a second
 
 
 @contextmanager

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -245,7 +246,13 @@ def test_the_english_page_would_be_found_out(
 
 def _english(page: Text, sentences: Catalog, client: TestClient, code: str = "fr") -> list[str]:
     """The pieces of a page that are English sentences of ours rather than labels of the data."""
-    data = _labels(client)
+    data, every = _labels(client), _sentence(sentences, code)
+    return [text for text in page.pieces if text not in data and every.fullmatch(text)]
+
+
+@cache
+def _sentence(sentences: Catalog, code: str) -> re.Pattern[str]:
+    """Any of our sentences in English, if a language has other words for it."""
     other = languages()[code]
     patterns = []
     for message in sentences:
@@ -257,10 +264,10 @@ def _english(page: Text, sentences: Catalog, client: TestClient, code: str = "fr
             telling = len(words) > 1 or fixed == [form]
             if words and telling and other.gettext(forms[0]) != forms[0]:
                 patterns.append(".+".join(re.escape(part) for part in fixed))
-    every = re.compile("|".join(patterns))
-    return [text for text in page.pieces if text not in data and every.fullmatch(text)]
+    return re.compile("|".join(patterns))
 
 
+@cache
 def _labels(client: TestClient) -> set[str]:
     found = {"Lustrum", "API", "Notes", "Python", "R"}
     for name in ("demo", "businesses"):

@@ -17,20 +17,16 @@ from lustrum.answer import TableService
 from lustrum.cli import main
 from lustrum.model import DatasetError
 from lustrum.server import create_app
-from publish.programme.conftest import TURNOVER, make_workplace
 
 NAME = "biz-2025"
 
 
 @pytest.fixture(scope="module")
-def public(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The public folder of a programme; the records are gone."""
-    folder = tmp_path_factory.mktemp("made")
-    make_workplace(folder).run(TURNOVER)
-    place = tmp_path_factory.mktemp("elsewhere") / "public"
-    shutil.move(folder / "public", place)
-    shutil.rmtree(folder)
-    return place
+def public(turnover: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The public folder of a programme, away from the records."""
+    return Path(
+        shutil.copytree(turnover / "public", tmp_path_factory.mktemp("elsewhere") / "public")
+    )
 
 
 @pytest.fixture(scope="module")

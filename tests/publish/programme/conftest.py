@@ -205,8 +205,6 @@ def make_workplace(folder: Path) -> Workplace:
 
 
 @pytest.fixture(scope="session")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+def made(turnover: Path) -> Workplace:
     """The programme of turnover, made once; tests only read it."""
-    workplace = make_workplace(tmp_path_factory.mktemp("programme"))
-    workplace.run(TURNOVER)
-    return workplace
+    return Workplace(turnover)
