@@ -235,12 +235,7 @@ def spark() -> Iterator[Spark]:
         with log:
             process = subprocess.Popen(
                 [
-                    home / "bin" / "spark-class",
-                    name,
-                    "--host",
-                    "127.0.0.1",
-                    "--webui-port",
-                    "0",
+                    home / "bin" / "spark-class", name, "--host", "127.0.0.1", "--webui-port", "0",
                     *words,
                 ],
                 env=environment,
@@ -249,7 +244,7 @@ def spark() -> Iterator[Spark]:
                 stdin=subprocess.DEVNULL,
                 cwd=folder,
                 preexec_fn=_end_with_us,
-            )
+            )  # fmt: skip
         started.append(process)
         return process
 

@@ -31,15 +31,10 @@ def test_binomial_chances_are_those_of_fractions(n: int, p: float) -> None:
 @pytest.mark.parametrize(
     ("population", "marked", "drawn"),
     [
-        (0, 0, 0),
-        (1, 1, 1),
-        (5, 0, 3),
-        (5, 5, 2),
-        (200, 100, 50),
-        (10_000, 3333, 1000),
+        (0, 0, 0), (1, 1, 1), (5, 0, 3), (5, 5, 2), (200, 100, 50), (10_000, 3333, 1000),
         (50, 20, 50),
     ],
-)
+)  # fmt: skip
 def test_hypergeometric_chances_are_those_of_fractions(
     population: int, marked: int, drawn: int
 ) -> None:

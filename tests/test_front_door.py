@@ -186,12 +186,8 @@ def test_a_whole_number_is_a_seed_for_every_method(name: str) -> None:
 
 # These draw nothing from a two-way table of counts, so that a seed says nothing of their numbers.
 WITHOUT_CHANCE = (
-    "controlled-rounding",
-    "conventional-rounding",
-    "none",
-    "small-count-rounding",
-    "suppression",
-)
+    "controlled-rounding", "conventional-rounding", "none", "small-count-rounding", "suppression",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", WITHOUT_CHANCE)

@@ -72,14 +72,10 @@ def test_a_release_can_be_audited_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        (TABLE, "not of a Table"),
-        ([TABLE], "not of a Table"),
-        ("file.csv", "not of a str"),
-        ({}, "not of a dict"),
-        ([], "no table to audit"),
-        (None, "not of None"),
+        (TABLE, "not of a Table"), ([TABLE], "not of a Table"), ("file.csv", "not of a str"),
+        ({}, "not of a dict"), ([], "no table to audit"), (None, "not of None"),
     ],
-)
+)  # fmt: skip
 def test_an_audit_of_something_else_is_one_sentence(given: Any, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         lu.audit.audit_tables(given)

@@ -152,12 +152,8 @@ def inside(schema: Mapping[str, Any]) -> st.SearchStrategy[Any]:
 # Parameters that another one makes idle are not written, and of two rates of one area the last counts: two
 # specs then have the same words.
 IDLE = {
-    "cell-key",
-    "post-randomisation",
-    "record-swapping",
-    "simulated-tables",
-    "stratified-sampling",
-}
+    "cell-key", "post-randomisation", "record-swapping", "simulated-tables", "stratified-sampling",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("group", "name"), BUILT_IN)

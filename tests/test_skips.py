@@ -36,13 +36,7 @@ def test_a_build_fails_for_every_skip_that_is_not_declared(tmp_path: Path) -> No
     for build in ({"CI": "true"}, {}):
         done = subprocess.run(
             [
-                sys.executable,
-                "-m",
-                "pytest",
-                "-q",
-                "--doctest-modules",
-                "-p",
-                "no:cacheprovider",
+                sys.executable, "-m", "pytest", "-q", "--doctest-modules", "-p", "no:cacheprovider",
                 "--continue-on-collection-errors",
             ],
             env={**outside, **build, "PYTHONPATH": str(HERE)},
@@ -50,7 +44,7 @@ def test_a_build_fails_for_every_skip_that_is_not_declared(tmp_path: Path) -> No
             capture_output=True,
             text=True,
             check=False,
-        )
+        )  # fmt: skip
         counted.append((done.returncode, done.stdout.splitlines()[-1].partition(" in ")[0]))
     assert counted == [
         (1, "2 failed, 1 passed, 1 skipped, 1 xfailed, 4 errors"),

@@ -95,18 +95,11 @@ print(sorted(set(sys.modules) & set(sys.argv[1:])))
 """
 NOT_FOR_A_BUNDLE = (
     *(
-        "altair",
-        "clarabel",
-        "cryptography",
-        "duckdb",
-        "ibis",
-        "openpyxl",
-        "polars",
-        "rich",
+        "altair", "clarabel", "cryptography", "duckdb", "ibis", "openpyxl", "polars", "rich",
         "typer",
     ),
     *("scipy.optimize", "scipy.sparse.linalg", "lustrum.publish", "lustrum.tabulate"),
-)
+)  # fmt: skip
 
 
 def test_a_server_of_bundles_loads_what_answers_need_alone() -> None:

@@ -23,13 +23,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.browser
 
 PAGES = (
-    "/",
-    "/datasets/town",
-    "/datasets/town/policy",
-    "/datasets/town/report",
-    "/import",
-    "/maps",
-)
+    "/", "/datasets/town", "/datasets/town/policy", "/datasets/town/report", "/import", "/maps",
+)  # fmt: skip
 PAGES += ("/usage", "/tasks", "/check", "/log", "/datasets/none")
 
 

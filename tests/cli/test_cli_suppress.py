@@ -372,16 +372,10 @@ def test_an_interrupt_leaves_old_files_as_they_were_and_no_new_ones(
         done = CliRunner().invoke(
             app,
             [
-                "suppress",
-                str(table),
-                "--rule",
-                "p=10",
-                "--out",
-                str(out),
-                "--picture",
+                "suppress", str(table), "--rule", "p=10", "--out", str(out), "--picture",
                 str(picture),
             ],
-        )
+        )  # fmt: skip
     finally:
         signal.signal(signal.SIGINT, before)
     assert done.exit_code != 0

@@ -68,17 +68,9 @@ CLIENTS = (
     "pysdmx",
 )  # fmt: skip
 FORMATS = (
-    "json-stat",
-    "px",
-    "csv",
-    "csvw",
-    "xlsx",
-    "parquet",
-    "arrow",
-    "html",
-    "sdmx-csv",
+    "json-stat", "px", "csv", "csvw", "xlsx", "parquet", "arrow", "html", "sdmx-csv",
     "sdmx-structure",
-)
+)  # fmt: skip
 
 
 def ensured() -> Path:

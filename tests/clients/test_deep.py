@@ -54,12 +54,8 @@ def test_r_reads_numbers_labels_and_missing_cells(server: str, tmp_path: Path, n
         asked |= {"plain": {k: v for k, v in asked["plain"].items() if k != "codes"}}
     (tmp_path / "ask.R").write_text(SCRIPT)
     words = [
-        server,
-        asked["table"],
-        *asked["by"],
-        asked.get("contents", ""),
-        asked.get("weight", ""),
-    ]
+        server, asked["table"], *asked["by"], asked.get("contents", ""), asked.get("weight", ""),
+    ]  # fmt: skip
     done = subprocess.run(
         ["Rscript", tmp_path / "ask.R", *words],
         env={"R_LIBS": str(library), "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},

@@ -26,20 +26,11 @@ _CONNECT = sqlite3.connect
 ERRORS = (errno.EIO, errno.ENOSPC, errno.EMFILE)
 _OF_OS = (
     *(
-        "open",
-        "write",
-        "preadv",
-        "pread",
-        "fsync",
-        "rename",
-        "replace",
-        "link",
-        "unlink",
-        "mkdir",
+        "open", "write", "preadv", "pread", "fsync", "rename", "replace", "link", "unlink", "mkdir",
         "chmod",
     ),
     *("stat", "fstat", "listdir", "scandir"),
-)
+)  # fmt: skip
 _SYSTEM: tuple[tuple[Any, str], ...] = (
     *((os, name) for name in _OF_OS),
     (io, "open"),

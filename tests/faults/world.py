@@ -27,20 +27,9 @@ from lustrum.tabulate.keys import record_keys
 from lustrum.tabulate.store.renewal import rotate, upgrade
 
 __all__ = [
-    "ASKED",
-    "RECORDS",
-    "WORK",
-    "Seen",
-    "Work",
-    "asked",
-    "build",
-    "change",
-    "described",
-    "job_wrong",
-    "observe",
-    "released",
-    "verdict",
-]
+    "ASKED", "RECORDS", "WORK", "Seen", "Work", "asked", "build", "change", "described",
+    "job_wrong", "observe", "released", "verdict",
+]  # fmt: skip
 
 OLD, NEW = 120, 150
 SECRET = Secret(bytes(range(1, 33)))

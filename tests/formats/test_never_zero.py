@@ -28,21 +28,9 @@ from lustrum.sensitivity import GivenCells
 HIDDEN = np.zeros((4, 4), dtype=np.bool_)
 HIDDEN[:2, :2] = True
 FORMATS = (
-    "csv",
-    "arrow",
-    "json-stat",
-    "parquet",
-    "px",
-    "sdmx-csv",
-    "sdmx-structure",
-    "xlsx",
-    "out.csv",
-    "out.parquet",
-    "out.xlsx",
-    "svg",
-    "html",
-    "words",
-)
+    "csv", "arrow", "json-stat", "parquet", "px", "sdmx-csv", "sdmx-structure", "xlsx", "out.csv",
+    "out.parquet", "out.xlsx", "svg", "html", "words",
+)  # fmt: skip
 
 
 def release_of(moved: int, *, partial: bool) -> Release:

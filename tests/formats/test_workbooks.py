@@ -335,15 +335,10 @@ def test_a_sheet_ends_where_no_more_fits_and_the_notes_say_so(
 @pytest.mark.parametrize(
     ("shape", "rows", "columns"),
     [
-        ((), 4, 1),
-        ((7,), 10, 1),
-        ((7, 5), 10, 5),
-        ((7, 5, 6), 11, 30),
-        ((7, 5, 7), 66, 5),
-        ((7, 5, 6, 2), 22, 30),
-        ((1, 1, 1, 3), 13, 1),
+        ((), 4, 1), ((7,), 10, 1), ((7, 5), 10, 5), ((7, 5, 6), 11, 30), ((7, 5, 7), 66, 5),
+        ((7, 5, 6, 2), 22, 30), ((1, 1, 1, 3), 13, 1),
     ],
-)
+)  # fmt: skip
 def test_a_table_fits_where_its_rows_its_columns_and_its_cells_do(
     shape: tuple[int, ...], rows: int, columns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -364,15 +359,8 @@ def test_a_sheet_ends_at_the_last_cell_of_spreadsheets() -> None:
 
 
 NASTY = (
-    "=1+1",
-    "+1",
-    "-1",
-    "@SUM(A1)",
-    "{=1}",
-    "http://example.org/",
-    "mailto:x@example.org",
-    "007",
-)
+    "=1+1", "+1", "-1", "@SUM(A1)", "{=1}", "http://example.org/", "mailto:x@example.org", "007",
+)  # fmt: skip
 
 
 def test_no_text_becomes_a_formula_a_link_or_a_number() -> None:

@@ -61,19 +61,12 @@ class TestForms:
     @pytest.mark.parametrize(
         "text",
         [
-            "count",
-            "sum:turnover",
-            "mean:turnover",
-            "ratio:turnover:employees",
-            "share:count:total",
-            "share:turnover:region",
-            "growth:turnover:turnover_before",
-            "growth:count:year=2023",
-            "growth:turnover:year=a:b=c",
-            "median:age",
+            "count", "sum:turnover", "mean:turnover", "ratio:turnover:employees",
+            "share:count:total", "share:turnover:region", "growth:turnover:turnover_before",
+            "growth:count:year=2023", "growth:turnover:year=a:b=c", "median:age",
             "quantile:age:0.125",
         ],
-    )
+    )  # fmt: skip
     def test_both_forms_say_the_same(self, text: str) -> None:
         statistic = Statistic.parse(text)
         assert statistic.text == text

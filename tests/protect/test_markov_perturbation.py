@@ -54,13 +54,8 @@ def margins(values: np.ndarray, cliques: list[tuple[int, ...]]) -> list[np.ndarr
 
 
 KEEPS = [
-    [(0,), (1,), (2,)],
-    [(0, 1), (1, 2)],
-    [(0, 1), (1, 2), (0, 2)],
-    [(0, 1), (2,)],
-    [(0, 1)],
-    [()],
-]
+    [(0,), (1,), (2,)], [(0, 1), (1, 2)], [(0, 1), (1, 2), (0, 2)], [(0, 1), (2,)], [(0, 1)], [()],
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("cliques", KEEPS)

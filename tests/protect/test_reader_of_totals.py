@@ -115,14 +115,10 @@ def shown_tables(members: Members, base: int, top: int) -> Iterator[Ints]:
 @pytest.mark.parametrize(
     ("base", "members", "top", "keyed"),
     [
-        (2, LINE, 1, False),
-        (2, LINE, 1, True),
-        (3, LINE, 1, False),
-        (3, PAIR, 2, True),
-        (2, NESTED, 1, False),
-        (2, NESTED, 1, True),
+        (2, LINE, 1, False), (2, LINE, 1, True), (3, LINE, 1, False), (3, PAIR, 2, True),
+        (2, NESTED, 1, False), (2, NESTED, 1, True),
     ],
-)
+)  # fmt: skip
 def test_no_shown_table_lets_a_reader_work_an_inner_cell_out(
     base: int, members: Members, top: int, keyed: bool
 ) -> None:

@@ -244,13 +244,8 @@ def test_merging_and_suppression_together_are_safe_and_no_worse_than_either() ->
 
 def test_dominated_cells_are_merged_away() -> None:
     records = [
-        (0, 0, 1, 90),
-        (0, 0, 2, 3),
-        (1, 0, 3, 40),
-        (1, 0, 4, 30),
-        (1, 0, 5, 35),
-        (2, 1, 6, 5),
-    ]
+        (0, 0, 1, 90), (0, 0, 2, 3), (1, 0, 3, 40), (1, 0, 4, 30), (1, 0, 5, 35), (2, 1, 6, 5),
+    ]  # fmt: skip
     fine = counted(records, [[0], [1], [2], [3]], ranks=3)
     found = redesign(fine, PPercent(p=10), merges={"b": "nothing"})
     assert found.merged["a"][0][:2] == ("0", "1")

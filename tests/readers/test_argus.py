@@ -53,16 +53,11 @@ CODES = st.text("ab 01éÅ-\"';", max_size=5)
 NUMBERS = st.decimals(-9999, 9999, places=2).map(str)
 TAGS = st.sampled_from(
     [
-        ("RECODEABLE", ()),
-        ("HIERARCHICAL", ()),
-        ("HIERCODELIST", ("region2.hrc",)),
-        ("HIERLEVELS", ("3", "1", "1")),
-        ("TOTCODE", ("All of it",)),
-        ("REQUEST", ("1", "2")),
-        ("DECIMALS", ("2",)),
-        ("NUMERIC", ()),
+        ("RECODEABLE", ()), ("HIERARCHICAL", ()), ("HIERCODELIST", ("region2.hrc",)),
+        ("HIERLEVELS", ("3", "1", "1")), ("TOTCODE", ("All of it",)), ("REQUEST", ("1", "2")),
+        ("DECIMALS", ("2",)), ("NUMERIC", ()),
     ]
-)
+)  # fmt: skip
 FIXED = st.builds(
     ArgusVariable,
     NAMES,

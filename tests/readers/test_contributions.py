@@ -254,12 +254,8 @@ def test_the_largest_exact_number_is_read_and_none_beyond_it() -> None:
 
 
 GROUPED = [
-    "D1,300,2,200,100",
-    "D2,200,2,150,50",
-    "D,500,3,250,200",
-    "E,100,1,100,",
-    "Total,600,4,300,200",
-]
+    "D1,300,2,200,100", "D2,200,2,150,50", "D,500,3,250,200", "E,100,1,100,", "Total,600,4,300,200",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(

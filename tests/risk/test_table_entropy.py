@@ -356,15 +356,11 @@ def test_wrong_weights_are_one_sentence(wrong: Any) -> None:
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        ([], "is empty"),
-        ([5], "fewer than two cells"),
-        ([0, 0, 0], "nobody in it"),
-        ([1, -1], "negative"),
-        ([1.5, 2], "whole numbers"),
-        ([math.nan, 2], "whole numbers"),
+        ([], "is empty"), ([5], "fewer than two cells"), ([0, 0, 0], "nobody in it"),
+        ([1, -1], "negative"), ([1.5, 2], "whole numbers"), ([math.nan, 2], "whole numbers"),
         (["a", "b"], "whole numbers"),
     ],
-)
+)  # fmt: skip
 def test_wrong_counts_are_one_sentence(wrong: Any, sentence: str) -> None:
     for ask in (PaperEntropyRisk().terms_of_counts, r1):
         with pytest.raises(InputError, match=sentence):

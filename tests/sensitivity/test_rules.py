@@ -82,15 +82,11 @@ def test_a_mistake_is_one_clear_sentence(make: Any, says: str) -> None:
 @pytest.mark.parametrize(
     ("rule", "ranks"),
     [
-        (PPercent(10), 2),
-        (PPercent(10, coalition=3), 4),
-        (PriorPosterior(10, 50), 2),
-        (Dominance(3, 80), 3),
-        (Request((70, 80)), 2),
-        (Request((70,), minimum=5), 4),
+        (PPercent(10), 2), (PPercent(10, coalition=3), 4), (PriorPosterior(10, 50), 2),
+        (Dominance(3, 80), 3), (Request((70, 80)), 2), (Request((70,), minimum=5), 4),
         (Threshold(4, zeros="ignored"), 4),
     ],
-)
+)  # fmt: skip
 def test_too_few_ranks_say_which_to_ask_for(rule: Rule, ranks: int) -> None:
     one_less = table_of([[8675309, 42, 17, 5, 3]], ranks=ranks - 1)
     without = Table(one_less.axes, one_less.values, "magnitude", contributors=one_less.contributors)

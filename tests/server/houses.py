@@ -202,17 +202,9 @@ PAIRS: dict[str, st.SearchStrategy[str]] = {
     "measure": st.sampled_from(["", "income"]),
     "statistic": st.sampled_from(
         [
-            "count",
-            "share:count:total",
-            "share:count:sex",
-            "mean:income",
-            "sum:income",
-            "ratio:income:earlier",
-            "growth:income:earlier",
-            "share:income:row",
-            "median:area",
-            "mean",
-            "x:y",
+            "count", "share:count:total", "share:count:sex", "mean:income", "sum:income",
+            "ratio:income:earlier", "growth:income:earlier", "share:income:row", "median:area",
+            "mean", "x:y",
         ]
     ),
     "weight": st.sampled_from(["", "weight"]),
@@ -225,7 +217,7 @@ PAIRS: dict[str, st.SearchStrategy[str]] = {
             "{",
         ]
     ),
-}
+}  # fmt: skip
 SHOWN: dict[str, st.SearchStrategy[str]] = {
     "as": st.sampled_from(["table", "chart", "map", "song"]),
     "show": st.sampled_from(["counts", "row-percent", "column-percent", "whole-percent"]),
@@ -253,14 +245,9 @@ def some(
 
 
 STATISTICS = (
-    "count",
-    "share:count:total",
-    "sum:income",
-    "mean:income",
-    "ratio:income:earlier",
-    "growth:income:earlier",
-    "share:income:total",
-)
+    "count", "share:count:total", "sum:income", "mean:income", "ratio:income:earlier",
+    "growth:income:earlier", "share:income:total",
+)  # fmt: skip
 
 
 @st.composite
@@ -321,20 +308,10 @@ class Route:
 
 WORDS = st.sampled_from(
     [
-        "marked",
-        "area",
-        "sex",
-        "vs_marked.area",
-        "..",
-        "%2e%2e",
-        "x" * 300,
-        "é",
-        "\x00",
-        "a.b",
-        "",
-        "[",
+        "marked", "area", "sex", "vs_marked.area", "..", "%2e%2e", "x" * 300, "é", "\x00", "a.b",
+        "", "[",
     ]
-)
+)  # fmt: skip
 EXPRESSIONS = st.lists(
     st.sampled_from(
         [
@@ -383,16 +360,7 @@ EUROSTAT: dict[str, st.SearchStrategy[str]] = {
 API: dict[str, st.SearchStrategy[str]] = {
     "format": st.sampled_from(
         [
-            "csv",
-            "json-stat",
-            "json",
-            "xml",
-            "xlsx",
-            "px",
-            "html",
-            "arrow",
-            "parquet",
-            "sdmx-csv",
+            "csv", "json-stat", "json", "xml", "xlsx", "px", "html", "arrow", "parquet", "sdmx-csv",
             "csvw",
         ]
     ),
@@ -400,7 +368,7 @@ API: dict[str, st.SearchStrategy[str]] = {
     "comments": st.sampled_from(["on", "x"]),
     "guard": st.just("off"),
     "show": st.sampled_from(["row-percent", "row-rate", "index"]),
-}
+}  # fmt: skip
 TREE: dict[str, st.SearchStrategy[str]] = {
     "tree": st.sampled_from(["area", "sex", "age"]),
     "under": st.sampled_from(["N", "n1", "x"]),

@@ -309,13 +309,8 @@ def _numbers(text: str) -> set[int]:
 
 def test_numbers_are_found_however_they_are_written() -> None:
     texts = [
-        "10007",
-        "10,007",
-        "10\u202f007",
-        "10\u00a0007",
-        '"value":[10007,0]',
-        "<td>10 007</td>",
-    ]
+        "10007", "10,007", "10\u202f007", "10\u00a0007", '"value":[10007,0]', "<td>10 007</td>",
+    ]  # fmt: skip
     for text in texts:
         assert _numbers(text) & {10007}, text
 

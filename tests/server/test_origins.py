@@ -30,40 +30,26 @@ def client(service: TableService, hosts: str = "") -> TestClient:
         (
             "",
             [
-                "127.0.0.1:8000",
-                "localhost",
-                "[::1]:80",
-                "10.1.2.3",
-                "stats",
-                "a.test",
+                "127.0.0.1:8000", "localhost", "[::1]:80", "10.1.2.3", "stats", "a.test",
                 "x.localhost:9",
             ],
             [
-                "evil.example",
-                "127.0.0.1.evil.example",
-                "localhost.evil.example",
-                "a.test.example",
-                "2130706433",
-                "2130706433:8000",
-                "0x7f000001",
-                "127.1",
-                "017700000001",
-                "evil@localhost",
+                "evil.example", "127.0.0.1.evil.example", "localhost.evil.example",
+                "a.test.example", "2130706433", "2130706433:8000", "0x7f000001", "127.1",
+                "017700000001", "evil@localhost",
             ],
         ),
         (
             "tables.example.org,.stat.example",
             [
-                "tables.example.org",
-                "TABLES.example.org:443",
-                "tables.example.org.",
+                "tables.example.org", "TABLES.example.org:443", "tables.example.org.",
                 "a.stat.example",
             ],
             ["evil.example", "stat.example", "xstat.example", "10.1.2.3", "stats", "a.test"],
         ),
         ("*", ["evil.example"], ["evil.example/x", "a b", "a@b", "[::1", "x:y", ""]),
     ],
-)
+)  # fmt: skip
 def test_only_names_of_its_own_are_answered(
     service: TableService, hosts: str, good: list[str], bad: list[str]
 ) -> None:

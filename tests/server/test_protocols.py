@@ -385,14 +385,8 @@ WORDS = st.recursive(
         | st.dictionaries(
             st.sampled_from(
                 [
-                    "selection",
-                    "variableCode",
-                    "valueCodes",
-                    "codelist",
-                    "placement",
-                    "stub",
-                    "heading",
-                    "tableId",
+                    "selection", "variableCode", "valueCodes", "codelist", "placement", "stub",
+                    "heading", "tableId",
                 ]
             ),
             inner,
@@ -400,7 +394,7 @@ WORDS = st.recursive(
         )
     ),
     max_leaves=12,
-)
+)  # fmt: skip
 
 
 @given(WORDS, st.sampled_from([DATA, "/pxapi/v2/savedqueries"]))
@@ -415,39 +409,13 @@ def test_nonsense_is_one_sentence(client: TestClient, body: Any, address: str) -
 PIECES = st.lists(
     st.sampled_from(
         [
-            "sex",
-            "age",
-            "*",
-            "_T",
-            "1",
-            "TOP(",
-            "TOP(1)",
-            "RANGE(1,2)",
-            "[",
-            "]",
-            "(",
-            ")",
-            ",",
-            "+",
-            ".",
-            "$",
-            "$2E$",
-            "$D800$",
-            "$FFFFFFFF$",
-            "\x00",
-            "é",
-            "-",
-            "eq:",
-            "agg_demo.age.ten-year",
-            "mean:hours",
-            "/",
-            "%",
-            "occupation",
-            "?",
+            "sex", "age", "*", "_T", "1", "TOP(", "TOP(1)", "RANGE(1,2)", "[", "]", "(", ")", ",",
+            "+", ".", "$", "$2E$", "$D800$", "$FFFFFFFF$", "\x00", "é", "-", "eq:",
+            "agg_demo.age.ten-year", "mean:hours", "/", "%", "occupation", "?",
         ]
     ),
     max_size=6,
-).map("".join)
+).map("".join)  # fmt: skip
 PLACES = st.sampled_from(
     [
         "/pxapi/v2/tables/{0}",

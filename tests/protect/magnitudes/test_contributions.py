@@ -187,14 +187,9 @@ def audited_by_hand(
     cut: list[bool] | None = None,
 ) -> dict[str, int]:
     names = [
-        "cells",
-        "sensitive",
-        "unprotected",
-        "certain",
-        "certain_with_direction",
-        "outside",
+        "cells", "sensitive", "unprotected", "certain", "certain_with_direction", "outside",
         "close_by_chance",
-    ]
+    ]  # fmt: skip
     out = dict.fromkeys([*names, "from_units"], 0)
     places = [(a, r) for a in (None, 0, 1) for r in (None, 0, 1)]
     for place in places:

@@ -210,17 +210,11 @@ def test_patterns_of_linked_tables_hold_against_every_contributor(
 def second_table(own: int) -> tuple[list[Suppression], list[Table]]:
     """Cell 0 of the first table has 54 and must be able to rise by 60; holding 1 has ``own`` of cell 1."""
     firms = [
-        Firm(0, (0, 0, 0), 50),
-        Firm(2, (0, 0, 0), 4),
-        Firm(1, (0, 1, 1), own),
-        Firm(3, (0, 1, 1), 20),
-        Firm(4, (0, 1, 1), 20),
-        Firm(8, (0, 1, 1), 54 - own),
-        Firm(5, (1, 0, 0), 80),
-        Firm(9, (1, 0, 0), 80),
-        Firm(6, (1, 1, 1), 170),
+        Firm(0, (0, 0, 0), 50), Firm(2, (0, 0, 0), 4), Firm(1, (0, 1, 1), own),
+        Firm(3, (0, 1, 1), 20), Firm(4, (0, 1, 1), 20), Firm(8, (0, 1, 1), 54 - own),
+        Firm(5, (1, 0, 0), 80), Firm(9, (1, 0, 0), 80), Firm(6, (1, 1, 1), 170),
         Firm(7, (1, 1, 1), 171),
-    ]
+    ]  # fmt: skip
     tables = pair(firms)
     # The first table does not say who contributes, only that nobody is alone.
     contributions = tables[0].contributions

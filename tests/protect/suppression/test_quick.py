@@ -34,12 +34,8 @@ from protect.suppression.test_optimum import FLAT2, FLAT3, NESTED, OVERLAP, Sums
 from protect.suppression.test_suppress import two_way
 
 TABLES: tuple[tuple[Sums, ...], ...] = (
-    (FLAT3, FLAT3),
-    (NESTED, FLAT3),
-    (FLAT2, FLAT2, FLAT2),
-    (NESTED, NESTED),
-    (OVERLAP, FLAT3),
-)
+    (FLAT3, FLAT3), (NESTED, FLAT3), (FLAT2, FLAT2, FLAT2), (NESTED, NESTED), (OVERLAP, FLAT3),
+)  # fmt: skip
 
 
 def linked(seed: int) -> SuppressionProblem:

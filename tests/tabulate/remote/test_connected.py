@@ -307,12 +307,8 @@ def test_a_connection_that_is_wrong_is_one_sentence(
 
 
 CREDENTIAL_FORMS = (
-    "u:{}@h",
-    "postgres://u:{}@h/db",
-    "jdbc:x://h/db?password={}",
-    "h;token={}",
-    "a=b&key={}",
-)
+    "u:{}@h", "postgres://u:{}@h/db", "jdbc:x://h/db?password={}", "h;token={}", "a=b&key={}",
+)  # fmt: skip
 SPARK_CREDENTIALS = (
     "fs.azure.account.key.census.dfs.core.windows.net",
     "spark.hadoop.fs.azure.sas.fixed.token.census",
@@ -328,21 +324,14 @@ SPARK_CREDENTIALS = (
 @given(
     where=st.sampled_from(
         (
-            "backend",
-            "table",
-            "keys",
-            "database",
-            "host",
-            "user",
-            "password_env",
-            "password_file",
+            "backend", "table", "keys", "database", "host", "user", "password_env", "password_file",
             "master",
         )
     ),
     form=st.sampled_from(CREDENTIAL_FORMS),
     secret=st.from_regex("[A-Za-z0-9+]{12,20}", fullmatch=True),
     backend=st.sampled_from(sorted(BACKENDS)),
-)
+)  # fmt: skip
 def test_a_credential_written_into_an_address_is_refused_and_not_repeated(
     where: str, form: str, secret: str, backend: str
 ) -> None:
