@@ -223,7 +223,7 @@ class _CarrierSearch:
     shown: FinestCells
     own_cell: Ints
     free: Ints
-    candidates: Ints
+    candidates: Array
     whole: Mask
 
     def settle(self, carriers: Ints, holders: Ints, sweeps: int) -> None:
@@ -349,13 +349,13 @@ def _near(
     word: Words,
     others: Array,
     key: bytes,
-) -> Ints:
+) -> Array:
     """For every cell of ``codes`` some near cells among ``others``, nearest first; repeats fill the rest.
 
     Several of ``others`` may be in one cell: those keep the order in which they come, which callers take from
     the secret words of the records.
     """
-    candidates = np.full((codes.shape[1], _CANDIDATES), -1, dtype=np.int64)
+    candidates = np.full((codes.shape[1], _CANDIDATES), -1, dtype=np.int32)
     filled = np.zeros(codes.shape[1], dtype=np.int64)
     shuffled = np.argsort(
         scramble(derived(key, "near"), cell_numbers(dataset, others)), kind="stable"
@@ -381,8 +381,8 @@ def _near(
             candidates[take, filled[take]] = row[at[has]]
             filled[take] += 1
         waiting = waiting[filled[waiting] < _CANDIDATES]
-    left = candidates < 0
-    return np.where(left, candidates[:, :1], candidates)
+    np.copyto(candidates, candidates[:, :1].copy(), where=candidates < 0)
+    return candidates
 
 
 def _cover(

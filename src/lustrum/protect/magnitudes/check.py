@@ -131,6 +131,7 @@ def audit_contributors(
     true, size = records.numbers[measure].astype(np.int64), values.size
     every = np.stack([records.codes[v.name] for v in records.dataset.variables])
     ends = list(values.ends)
+    del values  # a register may have so many contributors that two copies do not fit
     cut = np.zeros(true.size, dtype=np.int64)
     if carried is not None:
         owners, record_ids, every = (
@@ -148,7 +149,11 @@ def audit_contributors(
         protected = carried.values[measure]
     order = np.lexsort((record_ids, owners))
     owner = np.unique(owners[order], return_inverse=True)[1].ravel().astype(np.int64)
-    owned = np.stack([true, protected - true, size, np.ones_like(true), cut, *ends], axis=1)[order]
+    columns = [true, protected - true, size, np.ones_like(true), cut, *ends]
+    owned = np.empty((order.size, len(columns)), dtype=np.int64)
+    for number, column in enumerate(columns):
+        owned[:, number] = column[order]
+    del columns, true, size, ends, cut
     codes = np.ascontiguousarray(every[plan.rows()].T[order].astype(np.uint32))
     rankings = np.zeros((plan.cells, HOLDER + 1), dtype=np.int64)
     rankings[:, HOLDER] = -1
