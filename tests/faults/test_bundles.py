@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from answer.test_agreement import POLICY
 from faults.injector import Faults
 from faults.kills import in_child
 from faults.world import build
@@ -21,19 +22,6 @@ from lustrum.publish.bundles.write import pack_bundle, write_bundle
 from lustrum.publish.doctor import examine
 from lustrum.tabulate import Store
 from lustrum.tabulate.store.backup import back_up, restore
-
-POLICY = """dataset = "town"
-[rules]
-[risk]
-limit = 1.0
-[[before]]
-method = "protected-population"
-base = 3
-sweeps = 1
-[protect]
-method = "none"
-end = true
-"""
 
 
 def made(root: Path) -> Path:

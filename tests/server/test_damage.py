@@ -24,11 +24,9 @@ OTHER = "/api/v1/tables?dataset=businesses&by=activity:section"
 
 
 @pytest.fixture
-def own(root: Path, tmp_path: Path) -> Path:
+def own(own_root: Path) -> Path:
     """A copy of the data that a test may damage."""
-    return Path(
-        shutil.copytree(root, tmp_path / "data", ignore=shutil.ignore_patterns("jobs.sqlite*"))
-    )
+    return own_root
 
 
 @pytest.fixture
@@ -189,8 +187,10 @@ def test_records_cut_while_they_are_counted_give_no_answer(
 
 
 def test_a_large_dataset_is_checked_in_the_background_while_others_answer(
-    own: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    ignored = shutil.ignore_patterns("jobs.sqlite*")
+    own = Path(shutil.copytree(root, tmp_path / "data", ignore=ignored))
     size = sum(p.stat().st_size for p in version(own).glob("*.arrow"))
     monkeypatch.setattr(open_datasets, "LARGE", size)
     go_on: list[bool] = []

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +12,6 @@ from browsing import context_of, expect
 from lustrum.answer import TableService
 from lustrum.server import create_app
 from lustrum.server.settings import Settings
-from publish.programme.conftest import TURNOVER, make_workplace
 from server.conftest import served
 from server.test_axe import DESKTOP, PHONE, violations
 
@@ -26,13 +25,9 @@ PAGES = ("/prepared/biz-2025", TABLE, f"{TABLE}?as=chart", f"/fr{TABLE}")
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def address(turnover: Path) -> Iterator[str]:
     """A server of a programme's public folder and nothing else."""
-    folder = tmp_path_factory.mktemp("made")
-    make_workplace(folder).run(TURNOVER)
-    public = tmp_path_factory.mktemp("elsewhere") / "public"
-    shutil.move(folder / "public", public)
-    service = TableService(prepared=[public])
+    service = TableService(prepared=[turnover / "public"])
     with served(create_app(service, Settings(rate=""))) as found:
         yield found
     service.close()

@@ -36,7 +36,6 @@ def entropy_left(channel: Channel) -> float:
     >>> round(entropy_left(RoundingChannel(3)), 3), round(entropy_left(RoundingChannel(2)), 3)
     (1.705, 1.209)
     """
-    # The checks of a policy ask several times for each of its methods.
     same: Any = channel
     return _remembered(same) if _is_plain(same) else _measured(channel)
 
@@ -52,6 +51,7 @@ def _is_plain(channel: Any) -> bool:
     )
 
 
+# The checks of a policy ask several times for each of its methods.
 @lru_cache(maxsize=64)
 def _remembered(channel: Channel) -> float:
     return _measured(channel)
@@ -93,6 +93,7 @@ def left_by_row(chances: Floats) -> Floats:
     return np.asarray((chances * (belief * bits).sum(axis=0)).sum(axis=1))
 
 
+@lru_cache(maxsize=64)
 def left_between_multiples(base: int) -> float:
     """The least that is left where a count shows a multiple of the base next to it, a multiple itself.
 
@@ -119,6 +120,7 @@ def left_by_leaving_together(share: float) -> float:
     return float(share * _against_one(np.array([share]))[0])
 
 
+@lru_cache(maxsize=64)
 def left_by_thinning(stay: float) -> float:
     """What is left where each person stays in a cell on their own with this chance, and nobody enters.
 

@@ -37,24 +37,13 @@ def check_same(data: st.DataObject, world: World, engine: IbisEngine) -> None:
     compare_finest(world, engine)
 
 
+@pytest.mark.parametrize("into", [in_duckdb, in_sqlite])
 @given(data=st.data(), world=worlds(), typed=st.booleans())
 @quick_here(6, 100)
-def test_duckdb_answers_as_the_kernel_does(
-    tmp_path: Path, data: st.DataObject, world: World, typed: bool
+def test_a_file_answers_as_the_kernel_does(
+    tmp_path: Path, into: Any, data: st.DataObject, world: World, typed: bool
 ) -> None:
-    engine = IbisEngine(in_duckdb(world, tmp_path / "world.duckdb", typed), world.dataset)
-    try:
-        check_same(data, world, engine)
-    finally:
-        engine.database.close()
-
-
-@given(data=st.data(), world=worlds(), typed=st.booleans())
-@quick_here(6, 100)
-def test_sqlite_answers_as_the_kernel_does(
-    tmp_path: Path, data: st.DataObject, world: World, typed: bool
-) -> None:
-    engine = IbisEngine(in_sqlite(world, tmp_path / "world.sqlite", typed), world.dataset)
+    engine = IbisEngine(into(world, tmp_path / "world", typed), world.dataset)
     try:
         check_same(data, world, engine)
     finally:
