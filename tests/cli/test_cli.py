@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -23,9 +24,9 @@ from rich.console import Console
 from browsing import axe_complaints, context_of
 from lustrum.cli import main, work
 from lustrum.demo import description_path, people
+from lustrum.demo.draws import SHIPPED
 from lustrum.demo.setup import copy_policy
 from lustrum.protect.population.public import SEARCH
-from lustrum.publish.bundles.make import make_bundle
 from lustrum.readers.layout import read_layout
 from lustrum.tabulate import FrameSource, Store, ingest, read_description
 from waiting import until
@@ -81,11 +82,9 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The demo's census alone, as ``lustrum demo`` makes it."""
     root = tmp_path_factory.mktemp("data")
-    store, policy = Store(root), root / "policies" / "demo.toml"
-    description = read_description(description_path("demo"))
-    ingest(FrameSource(people(4_000)), description, store)
+    ingest(FrameSource(people(4_000)), read_description(description_path("demo")), Store(root))
     copy_policy("demo", root)
-    make_bundle(store, "demo", policy, root / "bundles" / "demo", folder=root / "reports" / "demo")
+    shutil.copytree(SHIPPED / "demo", root / "bundles" / "demo")
     return root
 
 

@@ -34,7 +34,7 @@ limit = 1.0
 [[before]]
 method = "protected-population"
 base = {base}
-sweeps = 2
+sweeps = 1
 known_totals = [["area"]]
 [protect]
 method = "none"

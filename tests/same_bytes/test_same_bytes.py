@@ -190,6 +190,7 @@ STAY = {"stable", "below", "squares", "exact", "whole_product", "whole", "optimu
 RUN = """
 import json, os, sys
 import numba, numpy as np, scipy.special  # once, before the processes part
+numba.njit(lambda x: x * 2.0)(1.0)  # what the compiler loads before it compiles anything
 keys = np.arange(60) // 7 % 5
 x = np.random.default_rng(5).random(60) + 0.1
 for settings in json.loads(sys.argv[1]):

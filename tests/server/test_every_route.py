@@ -219,7 +219,7 @@ def test_every_route_gives_the_numbers_of_the_one_pipeline_or_refuses_with_it(
 ) -> None:
     seen: Counter[tuple[str, str]] = Counter()
 
-    @settings(max_examples=examples(15, 150), suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(8, 150), suppress_health_check=list(HealthCheck))
     @given(sound())
     @example([("by", "sex"), ("by", "area"), ("statistic", "mean:income")])
     @example([("by", "area"), ("by", "sex"), ("by", "tenure")])
