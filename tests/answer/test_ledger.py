@@ -397,6 +397,28 @@ def test_another_group_or_an_erased_name_frees_nobody_of_what_they_hold(
     assert charged[0] == charged[1]
 
 
+def test_what_two_groups_hold_is_counted_anew_when_they_become_one(
+    engine: EmbeddedEngine, tmp_path: Path
+) -> None:
+    """Ben comes with Anna's group: the next table has as little room as if he had always been in it."""
+
+    def charged(one: Asker, *groups: str) -> list[float]:
+        readers = zip((1, 5, 6), ("anna", "ben", "ben"), groups, strict=True)
+        told = [one(QUESTIONS[at], who, group) for at, who, group in readers]
+        assert all(decision.released for decision in told[:2])
+        return [float(entry.said["expected"]) for entry in one.entries()]
+
+    def asker(name: str, limit: float) -> Asker:
+        return Asker(tmp_path / name, snapshot(engine, limit=limit, audience="group"))
+
+    always = charged(asker("always", 10), "a", "a", "a")
+    limit = sum(always) - always[2] / 2
+    assert len(charged(asker("refused", limit), "a", "a", "a")) == 2
+    apart = charged(asker("apart", 10), "a", "b", "b")
+    assert apart[0] + apart[1] + always[2] < limit
+    assert len(charged(asker("moved", limit), "a", "b", "a")) == 2
+
+
 def test_the_public_gets_no_new_tables_once_readers_hold_their_own(ask: Open) -> None:
     one = ask(limit=10, audience="each")
     assert one(QUESTIONS[0]).released

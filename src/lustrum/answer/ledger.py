@@ -96,6 +96,8 @@ class HeldAnswer:
     digest: str
     grids: tuple[PopulationGrid, ...] | None
     """None where the numbers were protected otherwise, or the description no longer has its categories."""
+    circle: Audience = Everyone
+    """With whose answers it was counted."""
 
 
 @dataclass
@@ -111,6 +113,7 @@ class _View:
     expected: float = 0.0
     data: set[str] = field(default_factory=set)
     unreadable: bool = False
+    readers: set[str] = field(default_factory=set)
     last: tuple[str, float] | None = None
     """The last question, and what its table would add; nothing once something was added."""
 
@@ -119,8 +122,14 @@ class _View:
         if answer.grids is not None:
             self.held.add((answer.question, answer.data))
             self.decisions.add((answer.question, answer.digest, answer.audience))
+        told = answer.expected
+        if answer.circle is not Everyone and not answer.circle >= self.readers:
+            # Two groups became one: what their tables tell together was not counted when they were answered.
+            new = [PopulationGrid(grid.axes) for grid in answer.grids or ()]
+            told = max(told, self.holdings.expected_certain(new))
         self.count += 1
-        self.expected += answer.expected
+        self.expected += told
+        self.readers |= {answer.audience} - {PUBLIC}
         self.data.add(answer.data)
         self.unreadable |= answer.grids is None
         self.holdings.add(answer.grids or ())
@@ -170,13 +179,14 @@ class AnswerHistory:
             if entry.said.get("kind") != ANSWER or other:
                 continue
             answer = self._held(entry)
-            self._answers.append(answer)
             if answer.audience != PUBLIC:
                 together = self.together(answer.audience, answer.group) or frozenset()
+                answer = replace(answer, circle=together or Everyone)
                 for word in together:
                     self._counted[word] = together
                 for smaller in [one for one in self._views if one and one < together]:
                     del self._views[smaller]
+            self._answers.append(answer)
             for audience, view in self._views.items():
                 if _is_of(answer, audience):
                     view.add(answer)
