@@ -23,7 +23,7 @@ from rich.text import Text
 
 from lustrum.answer import TableService
 from lustrum.answer.readers import Reader, reading_as
-from lustrum.ledger.acts import record_act, record_seal
+from lustrum.ledger.acts import left, record_act, record_seal
 from lustrum.model import Dataset, DatasetError, InputError
 from lustrum.model.errors import NotMadeError, NotReadyError
 from lustrum.policy import check_names
@@ -404,3 +404,9 @@ def release_tables(
     console.print(grid)
     console.print(f"{out_folder} may be published: digest {release.digest}.", highlight=False)
     console.print(f"{trace_path} is confidential: it holds true values.", highlight=False)
+    answered = {e.said["dataset"] for e in left(data) if e.said.get("kind") == "answer"}
+    if programme.source.dataset in answered:
+        console.print(
+            "Note well: tables of these people were answered one by one; beside exact ones they tell more.",
+            highlight=False,
+        )

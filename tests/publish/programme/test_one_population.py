@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from answer.conftest import SECRET, people, town
 from lustrum.answer import TableService
 from lustrum.answer.prepared import check_one_population, check_other_folders
+from lustrum.cli.work import release_tables
+from lustrum.ledger.releases import ReleaseBook
 from lustrum.model import DatasetError, InputError
 from lustrum.model.variable import Measure
 from lustrum.policy.presets import preset
@@ -83,6 +87,28 @@ def test_tables_of_records_are_refused_beside_flexible_tables(root: Path, tmp_pa
     with pytest.raises(DatasetError, match="keyed policy cannot be checked"):
         check_one_population(folder, {"town": None})
     check_one_population(folder, {})
+
+
+def test_tables_that_leave_stand_in_the_book_under_their_dataset(tmp_path: Path) -> None:
+    """There a ledger of answers about the same people finds them, and the command finds such answers."""
+    ingest(FrameSource(people(600, 4)), town(), Store(tmp_path), secret=SECRET)
+    file = tmp_path / "tables.toml"
+    file.write_text(TABLES.format(data='dataset = "town"', rules=RULES))
+
+    def released(out: str) -> str:
+        said = io.StringIO()
+        release_tables(file, tmp_path, Console(file=said, width=200), out=tmp_path / out, workers=1)
+        return said.getvalue()
+
+    book = ReleaseBook(tmp_path)
+    book.enter({"kind": "answer"}, dataset="other")
+    assert "answered one by one" not in released("first")
+    assert [(e.said["act"], e.said["about"]) for e in book.entries(dataset="town")] == [
+        ("release", "town-2025")
+    ]
+    book.enter({"kind": "answer"}, dataset="town")
+    assert "answered one by one" in released("second")
+    book.close()
 
 
 def test_exact_counts_are_not_published_beside_protected_ones(root: Path, tmp_path: Path) -> None:
