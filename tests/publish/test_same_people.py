@@ -288,6 +288,19 @@ def test_no_second_name_is_answered_question_by_question_beside_the_first(
     service.close()
 
 
+def test_a_dataset_that_becomes_another_population_is_noticed(tmp_path: Path) -> None:
+    for name, population in (("town", "residents"), ("again", "cattle")):
+        put(tmp_path, name, population)
+        keyed(tmp_path, name)
+    service = local_service(tmp_path, workers=1)
+    assert service.published("town") is not None
+    put(tmp_path, "again")
+    keyed(tmp_path, "again")
+    with pytest.raises(DatasetError, match="'town' and 'again'"):
+        service.published("town")
+    service.close()
+
+
 def answered(root: Path, name: str) -> None:
     """Enter that a table of a dataset was answered."""
     ReleaseBook(root).enter({"kind": "answer"}, dataset=name)
