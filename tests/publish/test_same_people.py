@@ -14,11 +14,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from lustrum.answer.ledger import ReleaseLedger
 from lustrum.cli.protect import protect_dataset
 from lustrum.ledger.acts import record_act
-from lustrum.ledger.releases import ReleaseBook
+from lustrum.ledger.releases import PUBLIC, ReleaseBook
 from lustrum.local import local_service
-from lustrum.model import Dataset, DatasetError, DescriptionError, PolicyError
+from lustrum.model import (
+    Axis,
+    Dataset,
+    DatasetError,
+    Decision,
+    DescriptionError,
+    PolicyError,
+    TableQuery,
+)
 from lustrum.model.finest import FinestCells
 from lustrum.policy import read_policy
 from lustrum.policy.presets import preset
@@ -301,6 +310,40 @@ def test_a_dataset_that_becomes_another_population_is_noticed(tmp_path: Path) ->
     service.close()
 
 
+@pytest.mark.parametrize(
+    ("population", "reason"), [("residents", ""), ("residents", REASON), ("cattle", "")]
+)
+def test_people_under_a_new_name_are_those_of_whom_answers_left(
+    tmp_path: Path, population: str, reason: str
+) -> None:
+    """The attack: a dataset is renamed, so that its numbers are drawn and counted anew."""
+
+    def asked(name: str) -> Decision:
+        service = local_service(tmp_path, workers=1)
+        snapshot, ledger = service.published(name), ReleaseLedger(tmp_path)
+        query = TableQuery(name, (Axis("sex"),))
+        assert snapshot is not None
+        decision = ledger.decided(query, snapshot, PUBLIC, lambda: snapshot.answer(query))
+        ledger.close()
+        service.close()
+        return decision
+
+    put(tmp_path, "town")
+    keyed(tmp_path, "town")
+    asked("town")
+    shutil.rmtree(tmp_path / "town")
+    (tmp_path / "policies" / "town.toml").unlink()
+    put(tmp_path, "again", population)
+    kept = (tmp_path / "policies" / "again.toml").read_text()
+    keyed(tmp_path, "again", reason)
+    same = population == "residents" and not reason
+    assert ([one.rule for one in asked("again").reasons] == ["ledger"]) == same
+    (tmp_path / "policies" / "again.toml").write_text(kept)
+    if same:
+        with pytest.raises(DatasetError, match="were answered one by one"):
+            protect(tmp_path, "again")
+
+
 def answered(root: Path, name: str) -> None:
     """Enter that a table of a dataset was answered."""
     ReleaseBook(root).enter({"kind": "answer"}, dataset=name)
@@ -330,6 +373,7 @@ def test_answers_about_others_keep_nobody_from_a_draw(
     put(tmp_path, "other", population)
     answered(tmp_path, "other")
     protect(tmp_path, "town")
+    assert (tmp_path / "bundles" / "town").is_dir()
 
 
 def test_a_draw_beside_prepared_tables_of_its_people_says_so(tmp_path: Path) -> None:

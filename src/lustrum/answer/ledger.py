@@ -144,8 +144,13 @@ class AnswerHistory:
         self._alike: dict[str, bool] = {}
         self.last = 0
         self._answers: list[HeldAnswer] = []
-        self.bundled = False
-        """Whether a bundle or prepared tables left: they show cells by a method that is not counted here."""
+        named = snapshot.policy.same_people_because or self.dataset.population is None
+        self.bundled = not named and any(
+            e.said.get("population") == self.dataset.population
+            and e.said["dataset"] != self.dataset.name
+            for e in book.entries()
+        )
+        """Whether a bundle, prepared tables or answers under another name left, which are not counted here."""
         self._views: dict[Audience, _View] = {}
         self._counted: dict[str, frozenset[str]] = {}
         assert snapshot.policy.ledger is not None
@@ -347,6 +352,7 @@ class ReleaseLedger:
             "question": canonical(query),
             "policy": digest_of(policy),
             "data": snapshot.numbers.mark,
+            "population": snapshot.dataset.population or "",
             "version": __version__,
             "verdict": decision.verdict.value,
             "decision": digest_of(text),

@@ -193,8 +193,8 @@ def protect_dataset(
     for entry in left(data):
         if (entry.said.get("act"), entry.said["dataset"]) == ("release", name):
             console.print(
-                f"Note well: prepared tables of them left as {entry.said['about']!r}. Their numbers are "
-                "exact: name their totals in 'known_totals', or make them anew with this bundle 'beside'.",
+                f"Note well: prepared tables of these people left as {entry.said['about']!r}. Their numbers "
+                "are exact: name their totals in 'known_totals', or make them anew with this bundle 'beside'.",
                 highlight=False,
             )
     for sentence in (*agency_findings.warnings, *policy_warnings(read_policy(policy_path))):

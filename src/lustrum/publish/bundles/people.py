@@ -175,9 +175,10 @@ def population_of(store: Store, name: str) -> str | None:
 
 def require_unanswered(store: Store, dataset: Dataset, reason: str) -> None:
     """Refuse a draw of people about whom answers stand in the book, unless the policy says why."""
-    about = {str(e.said["dataset"]) for e in left(store.root) if e.said.get("kind") == "answer"}
-    for name in sorted(about) if not reason else ():
-        if name == dataset.name or dataset.population == population_of(store, name) is not None:
+    lines = [e.said for e in left(store.root) if e.said.get("kind") == "answer" and not reason]
+    for name, said in sorted({(str(s["dataset"]), str(s.get("population", ""))) for s in lines}):
+        whose = said or population_of(store, name)
+        if name == dataset.name or dataset.population == whose is not None:
             raise DatasetError(
                 f"Tables of {name!r} were answered one by one, and stand in the book of releases: readers of "
                 "them and of a protected population of the same people know more than of one. Go on with the "
