@@ -303,6 +303,43 @@ def test_pieces_of_a_table_count_as_the_table(seed: int) -> None:
 
 @given(st.integers(0, 2**32 - 1))
 @settings(max_examples=examples(100, 3000), deadline=None)
+def test_many_tables_at_once_count_as_one_after_the_other(seed: int) -> None:
+    """To the last bit, also where numbers are hidden, looked at alone, or shown twice, and in portions."""
+    rng = np.random.default_rng(seed)
+
+    def piece() -> PopulationGrid:
+        whole = drawn_table(rng, set(rng.choice(list(CODES), rng.integers(1, 4), False).tolist()))
+        codes = int(rng.integers(CODES["b"]))
+        axes = tuple(
+            axis("b", (codes,))
+            if one.variable == "b" and rng.random() < 0.9
+            else axis(one.variable)
+            for one in whole.axes
+        )
+        shape = tuple(len(one.parts) for one in axes)
+        numbers = np.where(rng.random(shape) < 0.05, HIDDEN, 3 * rng.integers(0, 25, shape))
+        kind = rng.random()
+        return PopulationGrid(axes, None if kind < 0.1 else np.maximum(numbers, -(kind < 0.3)))
+
+    pieces = [piece() if rng.random() < 0.8 else drawn_table(rng, {"a", "b"}) for _ in range(30)]
+    portions = np.split(np.arange(30), sorted(rng.integers(0, 31, rng.integers(0, 3)).tolist()))
+    one_by_one, at_once = held(), held()
+    for grid in pieces:
+        one_by_one.add([grid])
+    for chosen in portions:
+        at_once.add(pieces[at] for at in chosen)
+    for names in ({"a"}, {"b"}, {"a", "b"}, {"b", "c"}, {"a", "b", "c"}, set()):
+        asked = [PopulationGrid(drawn_table(rng, names).axes)]
+        assert at_once.expected_certain(asked) == one_by_one.expected_certain(asked)
+    kept = [
+        {n: [(g.axes, g.is_shown) for g in t] for n, t in h.grids.items()}
+        for h in (one_by_one, at_once)
+    ]
+    assert kept[0] == kept[1]
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=examples(100, 3000), deadline=None)
 def test_cells_nest_by_what_can_exist_as_their_atoms_do(seed: int) -> None:
     """Whatever is said to lie in a cell does, and whatever is said to be whole leaves nobody out."""
     rng = np.random.default_rng(seed)

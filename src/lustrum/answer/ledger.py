@@ -104,7 +104,9 @@ class HeldAnswer:
 class _View:
     """What one audience holds, taken together."""
 
-    holdings: Holdings
+    _holdings: Holdings
+    _new: list[PopulationGrid] = field(default_factory=list)
+    """What is taken in at once, when it is asked for."""
     held: set[tuple[str, str]] = field(default_factory=set)
     """The questions, each with the data that answered it."""
     decisions: set[tuple[str, str, str]] = field(default_factory=set)
@@ -132,7 +134,15 @@ class _View:
         self.readers |= {answer.audience} - {PUBLIC}
         self.data.add(answer.data)
         self.unreadable |= answer.grids is None
-        self.holdings.add(answer.grids or ())
+        self._new += answer.grids or ()
+
+    @property
+    def holdings(self) -> Holdings:
+        """All tables taken together."""
+        if self._new:
+            self._holdings.add(self._new)
+            self._new.clear()
+        return self._holdings
 
 
 class AnswerHistory:

@@ -172,18 +172,24 @@ class JoinedGrids:
         parts = self.one.axes[self.at].parts + self.other.axes[self.at].parts
         return sorted(range(len(parts)), key=lambda at: parts[at])
 
-    def grid(self, *, numbers: bool) -> PopulationGrid:
-        parts = self.one.axes[self.at].parts + self.other.axes[self.at].parts
-        axis = GridAxis(self.along, tuple(parts[at] for at in self._order))
-        axes = (*self.one.axes[: self.at], axis, *self.one.axes[self.at + 1 :])
-        both = self.one.numbers, self.other.numbers
-        if not numbers or (both[0] is None and both[1] is None):
-            return PopulationGrid(axes)
-        shown = [
-            np.full(grid.shape, HIDDEN) if grid.numbers is None else grid.numbers
-            for grid in (self.one, self.other)
-        ]
-        return PopulationGrid(axes, self.array(*shown))
+    def grid(self) -> PopulationGrid:
+        """Both as one, of which nothing is shown."""
+        bare = [PopulationGrid(grid.axes) for grid in (self.one, self.other)]
+        return side_by_side(bare, self.at)
+
+
+def side_by_side(
+    grids: Sequence[PopulationGrid], at: int, *, ordered: bool = True
+) -> PopulationGrid:
+    """Grids along one of their axes as one, by the order of the categories, or as they come."""
+    parts = [part for grid in grids for part in grid.axes[at].parts]
+    order = sorted(range(len(parts)), key=parts.__getitem__) if ordered else range(len(parts))
+    axes = list(grids[0].axes)
+    axes[at] = GridAxis(axes[at].variable, tuple(parts[place] for place in order))
+    if all(grid.numbers is None for grid in grids):
+        return PopulationGrid(tuple(axes))
+    shown = [np.full(g.shape, HIDDEN) if g.numbers is None else g.numbers for g in grids]
+    return PopulationGrid(tuple(axes), np.concatenate(shown, axis=at).take(order, axis=at))
 
 
 class PopulationStructure:

@@ -37,9 +37,10 @@ from lustrum.audit.grids import (
     PopulationGrid,
     PopulationStructure,
     along_axis,
+    side_by_side,
 )
 from lustrum.model import Channel
-from lustrum.model.arrays import Floats, Mask
+from lustrum.model.arrays import Floats, Ints, Mask
 
 SHAPE = 0.5
 """Shape of the gamma mixture around an expected count: more than half of it lies near zero.
@@ -50,6 +51,7 @@ The chance of nobody is ``(SHAPE / (SHAPE + mean)) ** SHAPE``, a square root.
 _LARGEST = 60  # shown numbers up to this are weighed by all true counts that lead to them
 _NOBODY = 1e-9  # share of categories in which nobody was shown
 _LEAST = 1e-12  # chance that is never gone below, so that it can be divided by
+_FIRST = np.zeros(1, dtype=np.int64)
 _UNKNOWN = 0.5  # chance that a count is empty, and that it is small, where nothing is known of it
 
 
@@ -122,16 +124,45 @@ class _FoldedGrid(NamedTuple):
         folded = sums._replace(lowest=parts.lowest.prod(axis=at, keepdims=True))
         return cls(grid, grid.axes[at].variable, _with_span(grid, at), folded)
 
-    def beside(self, other: _FoldedGrid, whole: PopulationGrid, at: int) -> _FoldedGrid:
-        """Both as one, where the grids stand side by side along the variable."""
-        sums = _GridParts(*(a + b for a, b in zip(self.parts, other.parts, strict=True)))
-        parts = sums._replace(lowest=self.parts.lowest * other.parts.lowest)
-        return _FoldedGrid(whole, self.along, _with_span(whole, at), parts)
+    def with_parts(
+        self, parts: _GridParts, starts: Ints, whole: PopulationGrid, at: int
+    ) -> _FoldedGrid:
+        """With grids that stand beside along the variable, one after the other as they begin."""
+
+        def folded(by: np.ufunc, before: Floats, values: Floats) -> Floats:
+            together = np.concatenate((before, by.reduceat(values, starts, axis=at)), axis=at)
+            return by.accumulate(together, axis=at).take([-1], axis=at)
+
+        sums = _GridParts(*(folded(np.add, *pair) for pair in zip(self.parts, parts, strict=True)))
+        lowest = folded(np.multiply, self.parts.lowest, parts.lowest)
+        return _FoldedGrid(whole, self.along, _with_span(whole, at), sums._replace(lowest=lowest))
 
 
 def _with_span(grid: PopulationGrid, at: int) -> PopulationGrid:
     axis = GridAxis(grid.axes[at].variable, (grid.axes[at].span,))
     return PopulationGrid((*grid.axes[:at], axis, *grid.axes[at + 1 :]))
+
+
+class _GridRow:
+    """Grids side by side along one variable, in the order in which they came, to be joined at once."""
+
+    def __init__(self, first: PopulationGrid, at: int) -> None:
+        self.grids, self.at, self.span = [first], at, first.axes[at].span
+
+    @classmethod
+    def beside(cls, one: PopulationGrid | _GridRow, grid: PopulationGrid) -> _GridRow | None:
+        """A grid with others, if it stands beside them."""
+        if isinstance(one, PopulationGrid):
+            found = grid.beside(one)
+            return None if found is None else cls(one, found.at)._with(grid)
+        pairs = enumerate(zip(one.grids[0].axes, grid.axes, strict=True))
+        alike = all(a == b for at, (a, b) in pairs if at != one.at)
+        return one._with(grid) if alike and not grid.axes[one.at].span & one.span else None
+
+    def _with(self, grid: PopulationGrid) -> _GridRow:
+        self.grids.append(grid)
+        self.span |= grid.axes[self.at].span
+        return self
 
 
 @dataclass
@@ -157,25 +188,43 @@ class Holdings:
     _of_all: dict[tuple[str, int], float] = field(default_factory=dict)
 
     def add(self, grids: Iterable[PopulationGrid]) -> None:
-        """Take in what was released, or looked at."""
+        """Take in what was released, or looked at; many at once as one after the other."""
+        held: dict[frozenset[str], list[PopulationGrid | _GridRow]] = {}
         for grid in grids:
-            there = self.grids.setdefault(grid.names, [])
-            there[:] = [one for one in there if not (one.axes == grid.axes and one.numbers is None)]
-            if any(one.axes == grid.axes for one in there):
+            there = held.setdefault(grid.names, list(self.grids.get(grid.names, ())))
+            for place, one in enumerate(there):
+                # With the same codes it may be the same cells, or stand beside them along another variable.
+                if isinstance(one, _GridRow) and one.span == grid.axes[one.at].span:
+                    there[place] = self._joined(one)
+            there[:] = [
+                one
+                for one in there
+                if isinstance(one, _GridRow) or one != grid or one.numbers is not None
+            ]
+            if grid in there:
                 continue
             self._learn(grid)
-            joined = self._beside(grid)
-            if joined is None:
-                there.append(grid)
-            else:
-                there[:] = [one for one in there if one is not joined.other]
-                whole = joined.grid(numbers=True)
-                there.append(whole)
-                number = id(joined.other)
-                if grid.is_shown and (number in self._folded or joined.other.is_shown):
-                    self._folded[id(whole)] = self._fold(joined, whole)
-                self._folded.pop(number, None)
-            self._judged.clear()
+            row = None
+            for place, one in enumerate(there):
+                row = _GridRow.beside(one, grid)
+                if row is not None:
+                    del there[place]
+                    break
+            there.append(row or grid)
+        for names, there in held.items():
+            self.grids[names] = [self._joined(o) if isinstance(o, _GridRow) else o for o in there]
+        self._judged.clear()
+
+    def _joined(self, row: _GridRow) -> PopulationGrid:
+        """The grids of a row as one; where all is shown, folded along it as well."""
+        (first, *rest), at = row.grids, row.at
+        whole = side_by_side(row.grids, at)
+        if (id(first) in self._folded or first.is_shown) and all(g.is_shown for g in rest):
+            parts = self._weighed(side_by_side(rest, at, ordered=False))
+            starts = np.cumsum([0, *(grid.shape[at] for grid in rest[:-1])])
+            self._folded[id(whole)] = self._fold(first, at).with_parts(parts, starts, whole, at)
+        self._folded.pop(id(first), None)
+        return whole
 
     def expected_certain(self, grids: Sequence[PopulationGrid]) -> float:
         """How many small counts at most, in the mean, new grids make certain; nothing is taken in."""
@@ -187,10 +236,11 @@ class Holdings:
                 if any(one.holds(grid) for one in there):
                     continue
                 joined = self._beside(grid)
-                whole = grid if joined is None else joined.grid(numbers=False)
+                whole = grid if joined is None else joined.grid()
                 if joined is not None:
                     self._whole[id(whole)] = joined
-                    self._folded[id(whole)] = self._fold(joined, whole)
+                    known, new = self._fold(joined.other, joined.at), self._parts(grid)
+                    self._folded[id(whole)] = known.with_parts(new, _FIRST, whole, joined.at)
                     self._within.add(id(joined.other))
                 total += self._added(grid, joined, whole)
                 before.setdefault(grid.names, list(there))
@@ -214,15 +264,12 @@ class Holdings:
                 return found
         return None
 
-    def _fold(self, joined: JoinedGrids, whole: PopulationGrid) -> _FoldedGrid:
-        """A grid that was joined, with all categories along which it was taken together."""
-        one, other = (
-            known
-            if (known := self._folded.get(id(grid))) is not None and known.along == joined.along
-            else _FoldedGrid.of_parts(grid, joined.at, self._parts(grid))
-            for grid in (joined.one, joined.other)
-        )
-        return one.beside(other, whole, joined.at)
+    def _fold(self, grid: PopulationGrid, at: int) -> _FoldedGrid:
+        """A grid with all categories of a variable taken together."""
+        known = self._folded.get(id(grid))
+        if known is not None and known.along == grid.axes[at].variable:
+            return known
+        return _FoldedGrid.of_parts(grid, at, self._parts(grid))
 
     def _held(self) -> Iterator[PopulationGrid]:
         """All grids, but those that are part of a larger one while a question is judged."""
