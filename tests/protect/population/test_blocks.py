@@ -137,7 +137,7 @@ def test_a_block_follows_from_its_own_records_before_the_last_pass(
     for cells in (one, mixed):
         whole = Whole(METHOD, cells.dataset, KEY)
         work = BlockWork(whole, whole.records(block, cells, None, None))
-        alone, added = work.search()
+        alone, added, _ = work.search()
         found.append((alone.bits.tolist(), added.tolist(), work.key))
     assert found[0] == found[1]
     assert KEY not in found[0]

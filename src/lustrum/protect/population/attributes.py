@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from lustrum.model import Dataset
-from lustrum.model.arrays import Array, Floats, Ints, Mask, Words
+from lustrum.model.arrays import Array, Floats, Ints, Mask, Words, narrow
 from lustrum.model.finest import FinestCells, possible_cells
 from lustrum.protect.population.search.levels import controlled_levels, dependents
-from lustrum.protect.population.start import find
+from lustrum.protect.population.start import by_number, find, parts_of
 from lustrum.runtime.stop import check_stop, report_progress, still_working
 
 BINS = (0.0, 0.05, 0.2, 1.0, 5.0)
@@ -152,64 +152,73 @@ class AttributeRows:
     def expected(self, codes: Array, counts: Ints, wanted: Array) -> Floats:
         """How many people the rows of these cells should hold by those that differ in the variable with most
         codes."""
-        widest = codes[self.others[-1]]
-        share = np.bincount(widest, weights=counts) / max(int(counts.sum()), 1)
-        still_working()
-        near = _sums(self.numbers(codes, dropped=1), counts, self.numbers(wanted, dropped=1))
-        still_working()
-        near -= _sums(self.numbers(codes), counts, self.numbers(wanted))
-        still_working()
+        share = np.bincount(codes[self.others[-1]], weights=counts) / max(int(counts.sum()), 1)
+        near = self._sums(codes, counts, wanted, 1) - self._sums(codes, counts, wanted, 0)
         code_share = share[wanted[self.others[-1]]]
         return np.asarray(near * code_share / np.maximum(1 - code_share, 1e-9))
 
+    def _sums(self, codes: Array, counts: Ints, wanted: Array, dropped: int) -> Ints:
+        """For every wanted cell, the sum of the counts of all cells with its number."""
+        groups, which = np.unique(self.numbers(wanted, dropped), return_inverse=True)
+        sums = np.zeros(groups.size)
+        for part, place, known in self.found_in(groups, codes, dropped):
+            sums += np.bincount(place, counts[part][known], groups.size)
+        return np.asarray(sums[which].astype(np.int64))
 
-def _sums(numbers: Words, counts: Ints, wanted: Words) -> Ints:
-    """For every wanted number, the sum of the counts of all cells with it."""
-    ordered, which = np.unique(numbers, return_inverse=True)
-    place, known = find(ordered, wanted)
-    return np.where(known, np.bincount(which, weights=counts)[place], 0).astype(np.int64)
+    def found_in(
+        self, groups: Words, codes: Array, dropped: int = 0
+    ) -> Iterator[tuple[slice, Ints, Mask]]:
+        """Cells part by part: where those that have one of these numbers find it, and which they are."""
+        for part in parts_of(codes.shape[1]):
+            place, known = find(groups, self.numbers(codes[:, part], dropped))
+            yield part, place[known], known
+
+
+def _alone(rows: AttributeRows, shown: FinestCells, base: int) -> Ints:
+    """The cells that show the base in a row in which no other one shows anybody, in the order of rows."""
+    cells = [np.zeros(0, dtype=np.int64)]
+    for place, row in by_number(lambda part: rows.numbers(shown.codes[:, part]), len(shown)):
+        visible = shown.counts[place] > 0
+        _, first, size = np.unique(row[visible], return_index=True, return_counts=True)
+        one = place[visible][first[size == 1]]
+        cells.append(one[shown.counts[one] == base])
+    return np.concatenate(cells)
 
 
 def _risks(
     rows: AttributeRows, true: FinestCells, shown: FinestCells, base: int, bins: Sequence[float]
 ) -> Iterator[AttributeRisk]:
-    visible = shown.counts > 0
-    codes, counts = shown.codes[:, visible], shown.counts[visible]
-    row, first, cells = np.unique(rows.numbers(codes), return_index=True, return_counts=True)
-    single = (cells == 1) & (counts[first] == base)
+    codes, counts = shown.codes, shown.counts
+    first = _alone(rows, shown, base)
     # Where a single category can exist it is no secret.
     still_working()
-    single[single] = rows.several(codes[:, first[single]])
-    row, first = row[single], first[single]
+    first = first[rows.several(codes[:, first])]
+    row = rows.numbers(codes[:, first])
     named = codes[rows.variable, first].astype(np.int64)
     guess = guessed(rows, codes, counts, first, counts[first])
     expected = rows.expected(codes, counts, codes[:, first])
-    occupied = true.counts > 0
-    row_index, inside = find(row, rows.numbers(true.codes[:, occupied]))
-    still_working()
-    row_index, people = row_index[inside], true.counts[occupied][inside]
-    category = true.codes[rows.variable, occupied][inside].astype(np.int64)
-    inside_bin = np.searchsorted(np.asarray(bins), expected, side="right")[row_index] - 1
-    for number, least in enumerate(bins):
-        chosen = inside_bin == number
-        total = int(people[chosen].sum())
-        hits = [
-            int(people[chosen & (category == predicted[row_index])].sum()) / max(total, 1)
-            for predicted in (named, guess)
-        ]
-        name = rows.dataset.variables[rows.variable].name
-        yield AttributeRisk(name, float(least), total, *hits)
+    inside_bin = np.searchsorted(np.asarray(bins), expected, side="right")
+    people, right = np.zeros(len(bins) + 1), np.zeros((2, len(bins) + 1))
+    for part, place, known in rows.found_in(row, true.codes):
+        weight, category = true.counts[part][known], true.codes[rows.variable, part][known]
+        people += np.bincount(inside_bin[place], weight, people.size)
+        for hits, predicted in zip(right, (named, guess), strict=True):
+            is_right = category == predicted[place]
+            hits += np.bincount(inside_bin[place], weight * is_right, people.size)
+    name = rows.dataset.variables[rows.variable].name
+    for least, total, one, other in zip(bins, people[1:], *right[:, 1:], strict=True):
+        named_right, guessed_right = (int(n) / max(int(total), 1) for n in (one, other))
+        yield AttributeRisk(name, float(least), int(total), named_right, guessed_right)
 
 
 def guessed(
     rows: AttributeRows, codes: Array, counts: Ints, wanted: Ints, own_counts: Ints
 ) -> Ints:
     """The likeliest category of each row by the rest of the file; ``own_counts`` are left out of its own."""
-    category = codes[rows.variable].astype(np.int64)
+    category = codes[rows.variable, wanted].astype(np.int64)
     guess = np.empty(wanted.size, dtype=np.int64)
     similar = [
-        _Similar(rows.numbers(codes, dropped), wanted, category, counts, rows.size)
-        for dropped in range(len(rows.others), 0, -1)
+        _Similar(rows, dropped, codes, counts, wanted) for dropped in range(len(rows.others), 0, -1)
     ]
     for begin in range(0, wanted.size, rows.at_once):
         still_working()
@@ -218,7 +227,7 @@ def guessed(
         belief = np.full((at.size, rows.size), 1.0 / rows.size)
         for wider in similar:
             held = wider.held(part)
-            held[np.arange(at.size), category[at]] -= own_counts[part]
+            held[np.arange(at.size), category[part]] -= own_counts[part]
             total = held.sum(axis=1, keepdims=True)
             belief = (held + _PRIOR * belief) / (total + _PRIOR)
         guess[part] = (belief * rows.possible(codes[:, at])).argmax(axis=1)
@@ -229,27 +238,35 @@ class _Similar:
     """Cells by a number that similar rows share, and what those with the number of a wanted cell hold."""
 
     def __init__(
-        self, numbers: Words, wanted: Ints, category: Ints, counts: Ints, size: int
+        self, rows: AttributeRows, dropped: int, codes: Array, counts: Ints, wanted: Ints
     ) -> None:
-        self._category, self._counts, self._size = category, counts, size
-        still_working()
-        groups, self._which = np.unique(numbers[wanted], return_inverse=True)
-        still_working()
-        self._order = np.argsort(numbers, kind="stable")
-        still_working()
-        ordered = numbers[self._order]
-        self._low = np.searchsorted(ordered, groups, side="left")
-        self._length = np.searchsorted(ordered, groups, side="right") - self._low
+        self._size = size = rows.size
+        groups, self._which = np.unique(
+            rows.numbers(codes[:, wanted], dropped), return_inverse=True
+        )
         # Wide rows are few, and are shared by very many cells.
-        self._all = None
-        if groups.size * size <= _MOST_HELD:
-            self._all = self._of(np.arange(groups.size))
-            self._order = self._low = self._length = self._order[:0]
+        room = groups.size * size
+        self._all: Array | None = np.zeros(0) if room <= _MOST_HELD else None
+        cells: list[tuple[Ints, Ints, Ints]] = []
+        for part, place, known in rows.found_in(groups, codes, dropped):
+            category = codes[rows.variable, part][known].astype(np.int64)
+            weights = counts[part][known]
+            if self._all is None:
+                cells.append((narrow(place), narrow(category), narrow(weights)))
+            else:
+                sums = np.bincount(place * size + category, weights, room)
+                self._all = self._all + sums if self._all.size else sums
+        if cells:
+            group, *held = (np.concatenate(column) for column in zip(*cells, strict=True))
+            order = np.argsort(group, kind="stable")
+            self._category, self._counts = (column[order] for column in held)
+            self._length = np.bincount(group, minlength=groups.size)
+            self._low = np.cumsum(self._length) - self._length
 
     def held(self, part: slice) -> Floats:
         """The counts of all categories over the cells similar to some wanted ones."""
         if self._all is not None:
-            return np.asarray(self._all[self._which[part]])
+            return np.asarray(self._all.reshape(-1, self._size)[self._which[part]])
         chosen, which = np.unique(self._which[part], return_inverse=True)
         return np.asarray(self._of(chosen)[which])
 
@@ -257,7 +274,7 @@ class _Similar:
         low, length = self._low[chosen], self._length[chosen]
         member = np.repeat(np.arange(chosen.size), length)
         within = np.arange(member.size) - np.repeat(np.cumsum(length) - length, length)
-        cell = self._order[low[member] + within]
+        cell = low[member] + within
         places = member * self._size + self._category[cell]
         held = np.bincount(places, weights=self._counts[cell], minlength=chosen.size * self._size)
         return np.asarray(held.reshape(chosen.size, self._size))

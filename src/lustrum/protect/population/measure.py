@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import pairwise
 from math import ceil, fsum, prod, sqrt
+from operator import add
 from typing import Any
 
 import numpy as np
 
 from lustrum.model import Category, Dataset
-from lustrum.model.arrays import Array, Ints
+from lustrum.model.arrays import Array, Ints, Whole, Words
 from lustrum.model.finest import FinestCells
 from lustrum.numeric.compiled import compiled
 from lustrum.protect.population.agency import COVERED, FEWEST_COVERED, Coverage, true_counts
@@ -43,7 +45,7 @@ from lustrum.protect.population.search.layout import KINDS, ControlledTable, Tab
 from lustrum.protect.population.search.levels import controlled_levels
 from lustrum.protect.population.search.plan import plan_tables
 from lustrum.protect.population.search.run import SearchedPopulation
-from lustrum.protect.population.start import derived
+from lustrum.protect.population.start import by_number, derived, parts_of
 from lustrum.protect.population.support import Combinations, Support
 from lustrum.runtime.stop import check_stop, report_progress, still_working
 
@@ -61,7 +63,6 @@ _DRAWN = 16
 _BEYOND = 2
 _MOST_CELLS = 1 << 17
 _MOST_LAID_OUT = 1 << 24
-_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -345,13 +346,13 @@ def tables_of_a_kind(
 
 @compiled
 def _number_cells(
-    codes: Array, rows: Array, group: Array, sizes: Array, numbers: Array
+    codes: Array, rows: Array, group: Array, sizes: Array, begin: Whole, numbers: Array
 ) -> None:  # pragma: no cover
-    """The cell of a table in which each finest cell lies."""
+    """The cell of a table in which each finest cell from ``begin`` on lies."""
     for i in range(numbers.size):
         number = np.uint64(0)
         for v in range(rows.size):
-            number = number * sizes[v] + np.uint64(group[v, codes[rows[v], i]])
+            number = number * sizes[v] + np.uint64(group[v, codes[rows[v], begin + i]])
         numbers[i] = number
 
 
@@ -411,39 +412,50 @@ class Drawn:
         for row, group_of in enumerate(groups.values()):
             group[row, : group_of.size] = group_of
         cells = prod(int(size) for size in sizes)
-        numbers = np.empty(len(self.every), dtype=np.uint64)
-        _number_cells(self.every.codes, rows, group, sizes, numbers)
+
+        def numbers_of(part: slice) -> Words:
+            numbers = np.empty(part.stop - part.start, dtype=np.uint64)
+            _number_cells(self.every.codes, rows, group, sizes, part.start, numbers)
+            return numbers
+
+        both = self.every.counts, self.memory.counts
         # Sorting takes longer than laying out, where there are more finest cells than cells of the table.
-        if cells > max(_MOST_CELLS, min(len(self.every), _MOST_LAID_OUT)):
-            still_working()
-            order = np.argsort(numbers, kind="stable")
-            numbers = numbers[order]
-            still_working()
-            first = np.flatnonzero(np.r_[numbers.size > 0, numbers[1:] != numbers[:-1]])
-            both = (self.every.counts, self.memory.counts)
-            true, shown = (np.add.reduceat(counts[order], first) for counts in both)
-        else:
+        if cells <= max(_MOST_CELLS, min(len(self.every), _MOST_LAID_OUT)):
             true, shown = np.zeros((2, cells), dtype=np.int64)
-            _add_up(numbers, self.every.counts, self.memory.counts, true, shown)
-        shown -= true
-        return self.figures(groups, true, shown)
+            for part in parts_of(len(self.every)):
+                _add_up(numbers_of(part), both[0][part], both[1][part], true, shown)
+            return self.figures(groups, true, shown - true)
+        found = []
+        for place, numbers in by_number(numbers_of, len(self.every)):
+            order = np.argsort(numbers, kind="stable")
+            numbers, place = numbers[order], place[order]
+            first = np.flatnonzero(np.r_[numbers.size > 0, numbers[1:] != numbers[:-1]])
+            true, shown = (np.add.reduceat(counts[place], first) for counts in both)
+            found.append(self._figures(true, shown - true))
+        return self._of_possible(groups, reduce(add, found))
 
     def figures(self, groups: Mapping[str, Ints], true: Array, error: Array) -> MeasuredTable:
         """The figures of one table, from the cells that may hold or show anybody; the others are empty and
         show 0."""
+        return self._of_possible(groups, self._figures(true, error))
+
+    def _of_possible(self, groups: Mapping[str, Ints], found: MeasuredTable) -> MeasuredTable:
+        """The figures with the empty cells that show 0."""
+        found.transitions[0, 0] += self._possible(groups) - found.seen
+        return found
+
+    def _figures(self, true: Array, error: Array) -> MeasuredTable:
         reach = int(max(error.max(initial=0), -error.min(initial=0))) + 1
         transitions = np.zeros(_CLASSES[0] * _CLASSES[1], dtype=np.int64)
         cells = np.zeros((len(MARGIN_ENDS) + 1) * reach, dtype=np.int64)
         squares = held = 0
-        for begin in range(0, true.size, _AT_ONCE):
-            few = slice(begin, begin + _AT_ONCE)
+        for few in parts_of(true.size):
             seen = (true[few] > 0) | (error[few] != 0)
             some, apart = (a[few][seen].astype(np.int64) for a in (true, error))
             classes = size_class(some, self.base) * _CLASSES[1] + error_class(apart, self.base)
             transitions += np.bincount(classes, minlength=transitions.size)
             cells += np.bincount(margin_class(some) * reach + np.abs(apart), minlength=cells.size)
             squares, held = squares + int((apart**2).sum()), held + some.size
-        transitions[0] += self._possible(groups) - held
         rows = np.flatnonzero(cells)
         by_size = np.stack([*np.divmod(rows, reach), cells[rows]], axis=1)
         return MeasuredTable(float(squares), held, transitions.reshape(_CLASSES), by_size)

@@ -345,7 +345,8 @@ class ProtectedPopulation(MethodSpec):
         if Division.of(cells.dataset) is not None:
             whole = Whole(self, cells.dataset, key)
             runner = LocalRunner(whole, cells, previous, held, state, processes)
-            return self._of_blocks(protected_by(runner, whole, previous), cells)
+            folder = None if state is None else state.parent
+            return self._of_blocks(protected_by(runner, whole, previous, folder), cells)
         if processes > 1:
             raise InputError(
                 "Several processes work on blocks, and the description names none; write for instance "

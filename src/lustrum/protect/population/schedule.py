@@ -175,13 +175,13 @@ class Schedule:
             to_the_end=True,
         )
 
-    def last_pass(self, dataset: Dataset, shared: Shared, others: int) -> tuple[Stage, ...]:
+    def last_pass(self, plan: TablePlan, others: int) -> tuple[Stage, ...]:
         """What a block does for the tables that it shares, while so many others have their turn after it.
 
         Each takes over an even part of the errors that are there: an error costs less in shared tables than in
-        own ones, the less the more blocks can still mend it.
+        own ones, the less the more blocks can still mend it. Without others the turn is for large errors that
+        are left after all have had theirs.
         """
-        plan = self.plan(dataset, shared)
 
         def costs(steep: float, factor: int) -> tuple[ErrorCost, ...]:
             def cost(quadratic: float, quartic: float) -> ErrorCost:
@@ -190,12 +190,9 @@ class Schedule:
             return cost(20, 0), cost(200, 1), self.own_weight * cost(200, 1), cost(12, 0)
 
         own = costs(_WALLS[1][0], _FINE)
-        part = costs(200, max(_SHARED_WEIGHT * _FINE // others, 1))
-        return (Stage(plan, _SHARED_SWEEPS, 0.004, 0.002, own, shared_costs=part, near=4),)
-
-    def last_errors(self, dataset: Dataset, shared: Shared) -> tuple[Stage, ...]:
-        """What a block does for large errors of shared tables that are left after all have had their turn."""
-        (stage,) = self.last_pass(dataset, shared, 1)
-        most_codes = max(len(v.codes) for v in dataset.variables)
-        end = self._to_the_end(replace(stage, costs=stage.costs), most_codes)
+        part = costs(200, max(_SHARED_WEIGHT * _FINE // max(others, 1), 1))
+        stage = Stage(plan, _SHARED_SWEEPS, 0.004, 0.002, own, shared_costs=part, near=4)
+        if others:
+            return (stage,)
+        end = self._to_the_end(stage, max(len(v.codes) for v in plan.dataset.variables))
         return (replace(end, shared_costs=end.costs),)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,6 +59,35 @@ def cell_numbers(dataset: Dataset, codes: Array) -> Words:
     for variable, row in zip(dataset.variables, codes, strict=True):
         numbers = numbers * np.uint64(len(variable.codes)) + row.astype(np.uint64)
     return numbers
+
+
+AT_ONCE = 1 << 20
+"""So many cells are looked at in one go, so that what is worked out of them takes little memory."""
+
+
+_NONE = np.zeros(0, dtype=np.uint64)
+
+
+def parts_of(cells: int) -> Iterator[slice]:
+    """Cells in parts."""
+    for begin in range(0, cells, AT_ONCE):
+        still_working()
+        yield slice(begin, min(begin + AT_ONCE, cells))
+
+
+def by_number(numbers: Callable[[slice], Words], cells: int) -> Iterator[tuple[Ints, Words]]:
+    """The places and the numbers of cells: those of the least numbers, then those of larger ones, and so on."""
+    parts = max(-(-cells // AT_ONCE), 1)
+    some = np.sort(np.concatenate([numbers(part)[::parts] for part in parts_of(cells)] or [_NONE]))
+    ends = some[:: max(some.size // parts, 1)][1:parts]
+    for turn in range(ends.size + 1):
+        place, found = [_NONE.astype(np.int64)], [_NONE]
+        for part in parts_of(cells):
+            here = numbers(part)
+            inside = np.searchsorted(ends, here, side="right") == turn
+            place.append(part.start + np.flatnonzero(inside))
+            found.append(here[inside])
+        yield np.concatenate(place), np.concatenate(found)
 
 
 def find(ordered: Words, wanted: Words) -> tuple[Ints, Mask]:

@@ -189,7 +189,9 @@ def make_bundle(
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     before = None if previous is None else previous.cells
-    on_workers = partial(made_on_spark, engine, spec, key, before, report, new_series)
+    on_workers = partial(
+        made_on_spark, engine, spec, key, before, report, new_series, folder=folder
+    )
     # Large sums hold counts, so that the records are read before counts are protected.
     there = on_workers() if decided.magnitudes is None else None
     if there is None:

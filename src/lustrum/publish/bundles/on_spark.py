@@ -1,7 +1,8 @@
 """Blocks of a population on Spark's workers: finest cells are counted there, and never all of them come here.
 
 Each block is one group of rows. A task gets the cells of its block, does what any machine would do with them
-and gives back where they stand, eight cells in a byte. The cells come once, at the end, block by block.
+and gives back where they stand, eight cells in a byte, and some cells for the last pass, which is done here.
+All cells come once, at the end, block by block; they wait in the agency's folder and not in memory.
 The bytes do not depend on partitions, executors or the order of rows.
 
 Workers get a key that is derived for this dataset, and counts and record keys of their blocks. So this is done
@@ -15,6 +16,7 @@ import pickle
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -31,6 +33,7 @@ from lustrum.protect.population.blocks.work import (
     BlockFigures,
     BlockRecords,
     BlockWork,
+    Offer,
     SearchedBlock,
     Whole,
 )
@@ -145,18 +148,8 @@ class _SparkWork:
 
 @dataclass(frozen=True)
 class _Search:
-    def __call__(self, work: BlockWork) -> tuple[SearchedBlock, Ints]:
+    def __call__(self, work: BlockWork) -> tuple[SearchedBlock, Ints, Offer | None]:
         return work.search()
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _Mend:
-    found: SearchedBlock
-    errors: Ints
-    others: int
-
-    def __call__(self, work: BlockWork) -> tuple[SearchedBlock, Ints]:
-        return work.mend(self.found, self.errors, self.others)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -196,47 +189,31 @@ class SparkRunner:
         self._cells.unpersist()
         self._sent.destroy()
 
-    def search(self) -> Iterator[tuple[SearchedBlock, Ints]]:
+    def search(self) -> Iterator[tuple[SearchedBlock, Ints, Offer | None]]:
         """Every block by itself."""
-        found = dict(self._each(_Search(), "protecting"))
-        for block in self._blocks:
-            yield found.pop(block.number)
-
-    def mend(
-        self, block: RegionBlock, found: SearchedBlock, errors: Ints, others: int, turn: str
-    ) -> tuple[SearchedBlock, Ints]:
-        work = _Mend(found, errors, others)
-        ((_, outcome),) = self._each(work, "mending shared tables", block)
-        mended: tuple[SearchedBlock, Ints] = outcome
-        return mended
+        return self._each(_Search(), "protecting")
 
     def figures(self, found: Sequence[SearchedBlock]) -> Iterator[BlockFigures]:
         """What every block adds."""
-        figures = dict(self._each(_Figures(found), "measuring errors"))
-        for block in self._blocks:
-            yield figures.pop(block.number)
+        return self._each(_Figures(found), "measuring errors")
 
-    def _each(
-        self, task: Task, step: str, only: RegionBlock | None = None
-    ) -> Iterator[tuple[int, Any]]:
-        """Do something with every block, or with one; outcomes come partition by partition."""
-        cells = self._cells if only is None else self._cells.where(f"block = {only.number}")
+    def _each(self, task: Task, step: str) -> Iterator[Any]:
+        """Do something with every block; gives the outcomes in the order of the blocks, one by one."""
         work = _SparkWork(self._sent, self._key, task)
 
         def run(rows: pa.Table) -> pa.Table:  # Spark counts the arguments of a function
             return work(rows)
 
-        done = cells.groupBy("block").applyInArrow(run, _OUTCOME)
-        if only is not None:
-            rows: list[Any] = []
-            self._waited(lambda: rows.extend(done.collect()), step)
-            yield only.number, pickle.loads(rows[0]["outcome"])
-            return
-        done.persist()
+        done = self._cells.groupBy("block").applyInArrow(run, _OUTCOME).persist()
+        early: dict[int, bytes] = {}
         try:
             self._waited(done.count, step)
-            for row in done.toLocalIterator():
-                yield int(row["block"]), pickle.loads(row["outcome"])
+            rows = done.toLocalIterator()
+            for block in self._blocks:
+                while block.number not in early:
+                    row = next(rows)
+                    early[int(row["block"])] = row["outcome"]
+                yield pickle.loads(early.pop(block.number))
         finally:
             done.unpersist()
 
@@ -279,6 +256,7 @@ def made_on_spark(
     progress: Callable[[str, float], None],
     new_series: bool,
     held: Words | None = None,
+    folder: Path | None = None,
 ) -> tuple[PopulationResult, FinestCells] | None:
     """The protected population of a dataset in Spark, where ``held`` cells show their upper number, and its
     true cells.
@@ -297,7 +275,7 @@ def made_on_spark(
     def work(whole: Whole) -> WholePopulation:
         runner = SparkRunner(engine, whole, previous, held)
         try:
-            made = protected_by(runner, whole, previous)
+            made = protected_by(runner, whole, previous, folder)
         finally:
             runner.close()
         true[:] = [made.true]

@@ -1,23 +1,29 @@
 """From the records of a dataset to its protected population, block by block.
 
-Each block is searched by itself. Then every block has its turn in the last pass, in the order of the
-description: it moves cells so that the errors which all blocks together leave in shared tables become smaller.
-At the end the cells of all blocks are put together, and the reports are made of the figures of each.
+Each block is searched by itself, and offers its cells to the last pass. There every block has its turn, in the
+order of the description and in this process, wherever blocks were searched: it moves cells so that the errors
+which all blocks together leave in shared tables become smaller. At the end the cells of all blocks are put
+together, one block after the other, and the reports are made of the figures of each.
 """
 
 from __future__ import annotations
 
+import pickle
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import cached_property
 from multiprocessing import get_context
+from os import SEEK_END
 from pathlib import Path
-from typing import Any, Protocol
+from tempfile import TemporaryFile
+from typing import IO, Any, Protocol
 
 import numpy as np
 
 from lustrum.model import Dataset
-from lustrum.model.arrays import Ints, Words, narrow
+from lustrum.model.arrays import Array, Ints, Words, narrow
 from lustrum.model.finest import FinestCells, ascending
 from lustrum.protect.population.agency import (
     WORST,
@@ -31,6 +37,7 @@ from lustrum.protect.population.blocks.work import (
     BlockRecords,
     BlockWork,
     JoinedTable,
+    Offer,
     SearchedBlock,
     Whole,
 )
@@ -48,6 +55,8 @@ from lustrum.protect.population.support import Support
 from lustrum.protect.population.together import differences
 from lustrum.runtime.stop import one_part, report_progress, still_working
 
+_AT_ONCE = 1 << 20
+"""So many cells of a column are put in order in one go."""
 _PATIENCE = 0.2
 """After so many seconds of waiting for another process somebody may stop the work."""
 _TURNS, _ROUNDS = 3, 3
@@ -63,24 +72,19 @@ class WholePopulation:
     agency: AgencyReport
     memory: RememberedCells
     every: FinestCells
+    folder: Path | None
 
-    @property
+    @cached_property
     def true(self) -> FinestCells:
         """The true cells that hold somebody."""
-        return self.every.where(self.every.counts > 0, keyed=True)
+        return _chosen(self.every, self.folder, self.every.keys)
 
 
 class Runner(Protocol):
     """Where blocks are worked on: in this process, in several, or on a cluster. The bytes are the same."""
 
-    def search(self) -> Iterator[tuple[SearchedBlock, Ints]]:
+    def search(self) -> Iterator[tuple[SearchedBlock, Ints, Offer | None]]:
         """Every block by itself, in the order of the blocks."""
-        ...
-
-    def mend(
-        self, block: RegionBlock, found: SearchedBlock, errors: Ints, others: int, turn: str
-    ) -> tuple[SearchedBlock, Ints]:
-        """A turn of one block in the last pass."""
         ...
 
     def figures(self, found: Sequence[SearchedBlock]) -> Iterator[BlockFigures]:
@@ -89,37 +93,68 @@ class Runner(Protocol):
 
 
 def protected_by(
-    runner: Runner, whole: Whole, previous: FinestCells | None = None
+    runner: Runner, whole: Whole, previous: FinestCells | None = None, folder: Path | None = None
 ) -> WholePopulation:
-    """Protect every block by itself, mend the tables that they share, and put all together."""
+    """Protect every block by itself, mend the tables that they share, and put all together.
+
+    With a ``folder`` cells wait there, in files without a name, and not in memory.
+    """
     blocks, shared = whole.division.blocks, whole.shared
     errors = np.zeros(0 if shared is None else shared.plan.cells, dtype=np.int64)
     found: list[SearchedBlock] = []
-    for one, added in runner.search():
-        found.append(one)
-        errors += added
-    if shared is not None:
-        largest = LARGEST * whole.method.base
-        for block, others, turn in _turns(blocks):
-            if others or largest_error(shared.plan, errors) > largest:
-                mended = runner.mend(block, found[block.number], errors, others, turn)
-                found[block.number], errors = mended
-    return _put_together(whole, list(runner.figures(found)), errors, previous)
+    with nullcontext() if folder is None else _unnamed(folder) as file:
+        offers = _Offers(file)
+        for one, added, offer in runner.search():
+            found.append(one)
+            errors += added
+            offers.add(offer)
+        if shared is not None:
+            largest = LARGEST * whole.method.base
+            for number, others in _turns(len(blocks)):
+                if others or largest_error(shared.plan, errors) > largest:
+                    with one_part(number, len(blocks)):
+                        mended = offers[number].mend(whole, found[number], errors, others)
+                    found[number], change = mended
+                    errors += change
+        whole.plans.clear()
+    return _put_together(whole, runner.figures(found), errors, previous, folder)
 
 
-def _turns(blocks: Sequence[RegionBlock]) -> Iterator[tuple[RegionBlock, int, str]]:
-    """The last pass: which block has a turn, how many others can still mend the same errors, and its name.
+class _Offers:
+    """The offers of all blocks: in a file if there is one, of which one is read at a time."""
+
+    def __init__(self, file: IO[bytes] | None) -> None:
+        self._file = file
+        self._held: list[Any] = []
+
+    def add(self, offer: Offer | None) -> None:
+        """Keep one more."""
+        if self._file is not None:
+            data = pickle.dumps(offer, protocol=5)
+            self._held.append((self._file.seek(0, SEEK_END), self._file.write(data)))
+        else:
+            self._held.append(offer)
+
+    def __getitem__(self, number: int) -> Offer:
+        offer = self._held[number]
+        if self._file is not None:
+            at, size = offer
+            self._file.seek(at)
+            offer = pickle.loads(self._file.read(size))
+        assert isinstance(offer, Offer)
+        return offer
+
+
+def _turns(blocks: int) -> Iterator[tuple[int, int]]:
+    """The last pass: which block has a turn, and how many others can still mend the same errors.
 
     After these turns there are others for large errors, as long as there are any.
     """
-    last = len(blocks) - 1
     for turn in range(_TURNS):
-        for block in blocks:
-            report_progress("mending shared tables", block.number / len(blocks))
-            yield block, 1 if turn else max(last - block.number, 1), f"last-{turn}"
-    for turn in range(_ROUNDS):
-        for block in blocks:
-            yield block, 0, f"large-{turn}"
+        for number in range(blocks):
+            report_progress("mending shared tables", number / blocks)
+            yield number, 1 if turn else max(blocks - 1 - number, 1)
+    yield from ((number, 0) for _ in range(_ROUNDS) for number in range(blocks))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -136,18 +171,10 @@ class LocalRunner:
     state: Path | None = None
     processes: int = 1
 
-    def search(self) -> Iterator[tuple[SearchedBlock, Ints]]:
+    def search(self) -> Iterator[tuple[SearchedBlock, Ints, Offer | None]]:
         """Every block by itself."""
         blocks = self.whole.division.blocks
-        return self._each("search", [(self._file(b, "first"),) for b in blocks])
-
-    def mend(
-        self, block: RegionBlock, found: SearchedBlock, errors: Ints, others: int, turn: str
-    ) -> tuple[SearchedBlock, Ints]:
-        """A turn of one block, in this process."""
-        with one_part(block.number, len(self.whole.division.blocks)):
-            work = BlockWork(self.whole, self._records(block))
-            return work.mend(found, errors, others, self._file(block, turn))
+        return self._each("search", [(self._file(b),) for b in blocks])
 
     def figures(self, found: Sequence[SearchedBlock]) -> Iterator[BlockFigures]:
         """What every block adds; where searches stood is needed no more after that."""
@@ -159,10 +186,9 @@ class LocalRunner:
     def _records(self, block: RegionBlock) -> BlockRecords:
         return self.whole.records(block, self.cells, self.previous, self.held)
 
-    def _file(self, block: RegionBlock, purpose: str) -> Path | None:
-        if self.state is None:
-            return None
-        return self.state.with_name(f"{self.state.name}.{purpose}.{block.number}")
+    def _file(self, block: RegionBlock) -> Path | None:
+        state = self.state
+        return None if state is None else state.with_name(f"{state.name}.first.{block.number}")
 
     def _each(self, task: str, words: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
         """Do something with every block; gives the outcomes in the order of the blocks."""
@@ -210,21 +236,30 @@ def _outcome(waiting: Any) -> Any:
 
 def _put_together(
     whole: Whole,
-    parts: Sequence[BlockFigures],
+    figures: Iterator[BlockFigures],
     errors: Ints,
     previous: FinestCells | None,
+    folder: Path | None,
 ) -> WholePopulation:
-    """The cells of all blocks in order, and the reports of all."""
+    """The cells of all blocks in order, and the reports of all; one block is held at a time."""
     method, division, shared = whole.method, whole.division, whole.shared
-    truth = np.sum([part.shared_counts for part in parts], axis=0)
-    report_progress("measuring errors", 0.0)
-    every, memory = _joined_cells(division.dataset, parts)
+    parts: list[BlockFigures] = []
+    tables: dict[str, JoinedTable] = {}
+    truth = np.zeros_like(errors)
+    with nullcontext() if folder is None else _unnamed(folder) as file:
+        columns = _Columns(folder, file)
+        for part in figures:
+            columns.add(part.columns)
+            truth += part.shared_counts
+            for label, table in part.tables.items():
+                tables[label] = tables[label] + table if label in tables else table
+            parts.append(replace(part, columns={}, tables={}, shared_counts=truth))
+        report_progress("measuring errors", 0.0)
+        share = _share([part.share for part in parts])
+        wide = any(part.wide for part in parts)
+        every, memory = _joined_cells(division.dataset, columns, wide, share)
     support: Support = replace(method.support, wide=memory.wide)
     drawn = Drawn(division.dataset, list(division.levels), every, memory, support.base)
-    tables: dict[str, JoinedTable] = {}
-    for part in parts:
-        for label, table in part.tables.items():
-            tables[label] = tables[label] + table if label in tables else table
     controlled = [part.controlled for part in parts]
     largest = max(part.largest for part in parts)
     if shared is not None:
@@ -269,40 +304,112 @@ def _put_together(
         coverage=coverage_of({v: np.concatenate(many) for v, many in rows.items()}, public),
         blocks=tuple(part.differences for part in parts),
     )
-    return WholePopulation(memory.where(memory.counts > 0), public, agency, memory, every)
+    return WholePopulation(_chosen(memory, folder), public, agency, memory, every, folder)
 
 
 def _joined_cells(
-    dataset: Dataset, parts: Sequence[BlockFigures]
+    dataset: Dataset, columns: _Columns, wide: bool, share: tuple[int, int]
 ) -> tuple[FinestCells, RememberedCells]:
-    """The true cells and what is remembered of them, in the order of their codes.
-
-    Columns are taken out of the parts, so that no more than one of them is there twice.
-    """
-
-    def together(name: str, order: Ints | None = None) -> Any:
-        columns = [part.columns.pop(name) for part in parts]
-        if any(column is None for column in columns):
-            return None
-        column = np.concatenate(columns, axis=-1)
-        columns.clear()
-        return column if order is None else column[..., order]
-
-    codes = together("codes")
-    order = None if ascending(codes) else np.lexsort(codes[::-1])
-    if order is not None:
-        codes = codes[:, order]
-    true, shown = (together(name, order).astype(np.int64) for name in ("true", "shown"))
-    keys, *lasting = (together(name, order) for name in ("keys", *LASTING))
-    for column in (codes, true, shown, *([] if keys is None else [keys])):
-        column.setflags(write=False)  # nobody else has it, so that it need not be copied
+    """The true cells and what is remembered of them, in the order of their codes."""
+    codes = columns.joined("codes")
+    if not ascending(codes):
+        columns.order = np.lexsort(codes[::-1])
+        codes = columns.ordered(codes)
+    true, shown, keys, *lasting = (
+        columns.ordered(columns.joined(name, kind))
+        for name, kind in (
+            *(("true", np.int64), ("shown", np.int64), ("keys", np.uint64)),
+            *((name, None) for name in LASTING),
+        )
+    )
     offset, shift, odds = (None if a is None else narrow(a) for a in lasting)
     memory = RememberedCells(
-        *(dataset, codes, shown, keys, offset, shift, odds),
-        wide=any(part.wide for part in parts),
-        share=_share([part.share for part in parts]),
+        *(dataset, codes, shown, keys, offset, shift, odds), wide=wide, share=share
     )
     return FinestCells(dataset, memory.codes, true, memory.keys), memory
+
+
+class _Columns:
+    """Columns of all blocks, as they come.
+
+    With a folder they wait there in files that have no name: nobody else opens them, they are gone with this
+    process, and of an array only what is looked at is in memory.
+    """
+
+    def __init__(self, folder: Path | None, file: IO[bytes] | None) -> None:
+        self.folder, self._file = folder, file
+        self.order: Ints | None = None
+        self._parts: dict[str, list[Any]] = {}
+
+    def add(self, columns: Mapping[str, Array | None]) -> None:
+        """Keep the columns of a block."""
+        for name, column in columns.items():
+            place: Any = column
+            if column is not None and self._file is not None:
+                place = self._file.tell(), column.dtype, column.shape
+                data = column.tobytes()
+                self._file.write(data + bytes(-len(data) % 8))
+            self._parts.setdefault(name, []).append(place)
+
+    def joined(self, name: str, kind: Any = None) -> Any:
+        """A column of all blocks, one after the other; its parts are needed no more."""
+        parts = self._parts.pop(name)
+        if any(part is None for part in parts):
+            return None
+        if self._file is not None:
+            self._file.flush()
+            held = np.memmap(self._file, np.uint8, "r")
+            parts = [np.ndarray(shape, of, held, at) for at, of, shape in parts]
+        kind = np.result_type(*parts) if kind is None else kind
+        shape = (*parts[0].shape[:-1], sum(part.shape[-1] for part in parts))
+        rows = (part[row] for row in np.ndindex(shape[:-1]) for part in parts)
+        return stored(rows, kind, shape, self.folder)
+
+    def ordered(self, column: Any) -> Any:
+        """A column in the order of the codes."""
+        order = self.order
+        if column is None or order is None:
+            return column
+        chunks = (
+            row[order[begin : begin + _AT_ONCE]]
+            for row in np.atleast_2d(column)
+            for begin in range(0, order.size, _AT_ONCE)
+        )
+        return stored(chunks, column.dtype, column.shape, self.folder)
+
+
+def _unnamed(folder: Path) -> IO[bytes]:
+    """A file for the owner alone; that no file is empty lets every one be mapped."""
+    file: IO[bytes] = TemporaryFile(dir=folder)  # noqa: SIM115
+    file.write(bytes(8))
+    return file
+
+
+def stored(parts: Iterator[Array], kind: Any, shape: tuple[int, ...], folder: Path | None) -> Array:
+    """The parts of an array as one that cannot be changed, in an unnamed file of a folder if there is one."""
+    if folder is None:
+        array = np.concatenate([np.zeros(0, kind), *parts], dtype=kind).reshape(shape)
+        array.setflags(write=False)  # nobody else has it, so that it need not be copied
+        return array
+    with _unnamed(folder) as file:
+        for part in parts:
+            still_working()
+            file.write(part.astype(kind, copy=False).tobytes())
+        file.flush()
+        return np.asarray(np.memmap(file, kind, "r", 8, shape))
+
+
+def _chosen(cells: FinestCells, folder: Path | None, keys: Words | None = None) -> FinestCells:
+    """The cells that hold or show somebody."""
+    chosen = cells.counts > 0
+    size = int(chosen.sum())
+
+    def kept(column: Array) -> Array:
+        rows = (row[chosen] for row in np.atleast_2d(column))
+        return stored(rows, column.dtype, (*column.shape[:-1], size), folder)
+
+    held = None if keys is None else kept(keys)
+    return FinestCells(cells.dataset, kept(cells.codes), kept(cells.counts), held)
 
 
 def _share(shares: list[tuple[int, int] | None]) -> tuple[int, int]:

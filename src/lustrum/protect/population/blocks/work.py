@@ -29,17 +29,18 @@ from lustrum.protect.population.measure import (
 from lustrum.protect.population.prepare import Begun, Prepared
 from lustrum.protect.population.schedule import Schedule
 from lustrum.protect.population.search.forces import add_errors
-from lustrum.protect.population.search.layout import ControlledTable
+from lustrum.protect.population.search.layout import ControlledTable, TablePlan
 from lustrum.protect.population.search.levels import renumbered
 from lustrum.protect.population.search.plan import Shared
-from lustrum.protect.population.search.run import search
-from lustrum.protect.population.search.stages import Stage
+from lustrum.protect.population.search.run import SearchProblem, search
 from lustrum.protect.population.start import derived
 from lustrum.protect.population.state import StateFile
 from lustrum.protect.population.support import Support
 from lustrum.protect.population.together import Differences, differences
 from lustrum.runtime.stop import check_stop, report_progress
 
+_PLANNED = 1 << 26
+"""Plans of the last pass are kept where all of them have no more cells than that."""
 IMPOSSIBLE = "A record has a combination that the description says cannot exist."
 
 
@@ -87,16 +88,59 @@ class SearchedBlock:
     """Where the cells of a block stand, eight in a byte, and how many moves a search tried and made."""
 
     bits: Array
+    cells: int
     moves: Array
 
     @classmethod
     def of(cls, up: Mask, moves: Array) -> SearchedBlock:
         """Keep it."""
-        return cls(np.packbits(up), moves)
+        return cls(np.packbits(up), up.size, moves)
 
-    def up(self, cells: int) -> Mask:
+    @property
+    def up(self) -> Mask:
         """Which cells stand at their upper number."""
-        return np.unpackbits(self.bits, count=cells).astype(np.bool_)
+        return np.unpackbits(self.bits, count=self.cells).astype(np.bool_)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Offer:
+    """What a block offers to the last pass: cells that may move, and how far others are from the truth."""
+
+    block: RegionBlock
+    dataset: Dataset
+    problem: SearchProblem
+
+    def mend(
+        self, whole: Whole, found: SearchedBlock, errors: Ints, others: int
+    ) -> tuple[SearchedBlock, Ints]:
+        """Take over a part of the ``errors`` in shared tables, which so many ``others`` can still mend too;
+        gives where the block stands then and by how much errors change.
+
+        With none the turn is for the large errors that are left.
+        """
+        schedule, before = whole.schedule(self.block, self.dataset), found.up
+        mended = search(
+            replace(self.problem, found=before, shared_errors=errors),
+            schedule.last_pass(self._plan(whole), others),
+            int.from_bytes(derived(self.block.key(whole.key), f"last pass {others}")[:8], "big"),
+            workers=whole.workers,
+        )
+        step = self.problem.step
+        change = step * (mended.up.astype(np.int32) - before)
+        added = whole.added(self.block, self.problem.codes, change)
+        return SearchedBlock.of(mended.up, found.moves + mended.moves), added
+
+    def _plan(self, whole: Whole) -> TablePlan:
+        """The tables of the block and those that it shares; kept for its next turn if they are few."""
+        number = self.block.number
+        plan = whole.plans.get(number)
+        if plan is None:
+            assert whole.shared is not None
+            mine = replace(whole.shared, members=self.block.members)
+            plan = whole.schedule(self.block, self.dataset).plan(self.dataset, mine)
+            if plan.cells * len(whole.division.blocks) <= _PLANNED:
+                whole.plans[number] = plan
+        return plan
 
 
 @dataclass(frozen=True)
@@ -153,11 +197,31 @@ class Whole:
         return division
 
     @cached_property
+    def plans(self) -> dict[int, TablePlan]:
+        """The plans of blocks for the last pass that are kept."""
+        return {}
+
+    @cached_property
     def shared(self) -> Shared | None:
         """The tables whose cells lie in several blocks; None where there are none."""
         schedule = self.method.schedule
         tables = self.method.tables
         return self.division.shared(schedule.max_variables, tables, schedule.extra_tables)
+
+    def schedule(self, block: RegionBlock, dataset: Dataset) -> Schedule:
+        """The stages of the search, with the agency's tables as a block has them."""
+        tables = self.division.tables(block, dataset, self.method.tables)
+        return replace(self.method.schedule, tables=tables)
+
+    def added(self, block: RegionBlock, codes: Array, by: Array) -> Ints:
+        """What numbers of the cells of a block add up to in shared tables."""
+        if self.shared is None:
+            return np.zeros(0, dtype=np.int64)
+        plan = self.shared.plan
+        sums = np.zeros(plan.cells, dtype=by.dtype)
+        rows = self.division.codes(block, codes)[plan.rows()]
+        add_errors(plan, np.ascontiguousarray(rows.T), by, sums)
+        return sums.astype(np.int64)
 
     def records(
         self,
@@ -223,8 +287,7 @@ class BlockWork:
     @cached_property
     def schedule(self) -> Schedule:
         """The stages of the search, with the agency's tables as the block has them."""
-        tables = self.division.tables(self.block, self.dataset, self.method.tables)
-        return replace(self.method.schedule, tables=tables)
+        return self.whole.schedule(self.block, self.dataset)
 
     @cached_property
     def prepared(self) -> Prepared:
@@ -232,78 +295,35 @@ class BlockWork:
         records = self.records
         return self.method.prepared(self.cells, self.key, records.previous, records.held)
 
-    def search(self, state: Path | None = None) -> tuple[SearchedBlock, Ints]:
-        """Protect the block by itself; gives the errors too that it adds to shared tables."""
+    def search(self, state: Path | None = None) -> tuple[SearchedBlock, Ints, Offer | None]:
+        """Protect the block by itself; gives the errors too that it adds to shared tables, and its offer."""
         if not self.cells.possible.all():
             raise InputError(IMPOSSIBLE)
         stages = self.schedule.stages(self.dataset)
-        found = self._searched(self.prepared, stages, "search", state)
-        return found, self._shared_errors(found)
-
-    def mend(
-        self, found: SearchedBlock, errors: Ints, others: int, state: Path | None = None
-    ) -> tuple[SearchedBlock, Ints]:
-        """Take over a part of the ``errors`` in shared tables, which so many ``others`` can still mend too;
-        gives the errors that are left.
-
-        With none the turn is for the large errors that are left.
-        """
-        assert self.whole.shared is not None
-        mine = replace(self.whole.shared, members=self.block.members)
-        up = found.up(self.prepared.problem.up.size)
-        problem = replace(self.prepared.problem, found=up, shared_errors=errors)
-        schedule = self.schedule
-        stages = (
-            schedule.last_pass(self.dataset, mine, others)
-            if others
-            else schedule.last_errors(self.dataset, mine)
-        )
-        purpose = f"last pass {others}"
-        mended = self._searched(replace(self.prepared, problem=problem), stages, purpose, state)
-        after = SearchedBlock(mended.bits, found.moves + mended.moves)
-        return after, errors + self._shared_errors(after) - self._shared_errors(found)
-
-    def _searched(
-        self, prepared: Prepared, stages: tuple[Stage, ...], purpose: str, state: Path | None
-    ) -> SearchedBlock:
         file = None
         if state is not None:
-            words = {**self.method.to_mapping(), "block": self.block.code, "purpose": purpose}
-            problem = prepared.problem
-            beside = [a for a in (problem.found, problem.shared_errors) if a is not None]
-            together = np.concatenate([a.astype(np.int64) for a in beside]) if beside else None
-            kept = words, self.cells, self.records.previous, self.records.held, together
+            words = {**self.method.to_mapping(), "block": self.block.code, "purpose": "search"}
+            kept = words, self.cells, self.records.previous, self.records.held
             file = StateFile(state, self.key, *kept)
         searched = search(
-            prepared.problem,
+            self.prepared.problem,
             stages,
-            int.from_bytes(derived(self.key, purpose)[:8], "big"),
+            int.from_bytes(derived(self.key, "search")[:8], "big"),
             resume=None if file is None else file.load(),
             keep=None if file is None else file.keep,
             workers=self.whole.workers,
         )
-        return SearchedBlock.of(searched.up, searched.moves)
-
-    def _shared_errors(self, found: SearchedBlock) -> Ints:
-        """What the block adds to the errors of shared tables."""
-        return self._added((self._shown(found) - self.prepared.every.counts).astype(np.int32))
-
-    def _shared_counts(self) -> Ints:
-        """What the block adds to the true counts of shared tables."""
-        counts = self.prepared.every.counts
-        return self._added(counts.astype(np.int32 if counts.sum() < 2**31 else np.float64))
+        shown, counts = self.prepared.numbers(searched.up), self.prepared.every.counts
+        added = self._added((shown - counts).astype(np.int32))
+        offer = (
+            None
+            if self.whole.shared is None
+            else Offer(self.block, self.dataset, self.prepared.problem)
+        )
+        return SearchedBlock.of(searched.up, searched.moves), added, offer
 
     def _added(self, by: Array) -> Ints:
-        if self.whole.shared is None:
-            return np.zeros(0, dtype=np.int64)
-        plan = self.whole.shared.plan
-        codes = self.division.codes(self.block, self.prepared.every.codes)
-        sums = np.zeros(plan.cells, dtype=by.dtype)
-        add_errors(plan, np.ascontiguousarray(codes[plan.rows()].T), by, sums)
-        return sums.astype(np.int64)
-
-    def _shown(self, found: SearchedBlock) -> Ints:
-        return self.prepared.numbers(found.up(self.prepared.problem.up.size))
+        return self.whole.added(self.block, self.prepared.every.codes, by)
 
     def figures(self, found: SearchedBlock) -> BlockFigures:
         """The cells of the block after the last pass, and figures of its tables.
@@ -312,7 +332,7 @@ class BlockWork:
         """
         every, shown, plan = (
             self.prepared.every,
-            self._shown(found),
+            self.prepared.numbers(found.up),
             self.schedule.plan(self.dataset),
         )
         memory = self.prepared.memory(shown)
@@ -359,7 +379,9 @@ class BlockWork:
             self.prepared.begun(shown),
             differences(self.records.previous, memory, self.method.base),
             found.moves,
-            self._shared_counts(),
+            self._added(
+                every.counts.astype(np.int32 if every.counts.sum() < 2**31 else np.float64)
+            ),
         )
 
     @cached_property
