@@ -255,6 +255,31 @@ def test_what_left_as_a_whole_is_not_answered_by_another_method(
     assert ask(limit=10, earlier_records="apart")(QUESTIONS[3]).released
 
 
+@pytest.mark.parametrize("act", ["suppress", "session"])
+def test_what_left_of_nobody_knows_whom_is_not_answered_by_another_method(
+    ask: Open, tmp_path: Path, act: str
+) -> None:
+    one = ask(limit=10)
+    assert one(QUESTIONS[0]).released
+    record_act(tmp_path, act, "elsewhere", "0" * 64, dataset="")
+    assert refused(one(QUESTIONS[1]))
+    assert refused(ask(limit=10)(QUESTIONS[3]))
+    assert ask(limit=10)(QUESTIONS[0]).released
+    assert ask(limit=10, earlier_records="apart")(QUESTIONS[3]).released
+
+
+def test_answers_before_the_first_question_count_as_those_after_it(ask: Open) -> None:
+    """A ledger that reads a book at once says what one says that recorded it."""
+    one = ask(limit=0.01)
+    for raw in QUESTIONS[:6]:
+        one(raw)
+    later = ask(limit=0.01)
+    for raw in QUESTIONS[6:]:
+        assert refused(one(raw)) == refused(later(raw))
+    figures = [entry.said["expected"] for entry in one.entries()]
+    assert len(figures) > 2
+
+
 @pytest.mark.parametrize("shown", ["share:count:total", "share:count:sex"])
 def test_what_tells_of_numbers_without_showing_them_is_refused_before_it_is_made(
     ask: Open, shown: str
@@ -279,6 +304,7 @@ def test_no_more_answers_than_the_policy_allows(ask: Open) -> None:
     [
         ({"fallback": [{}]}, "fallback"),
         ({"rules": {"nested_only": False}}, "nested_only"),
+        ({"ledger": {"values": 6}}, "leaves 3 values open"),
         ({"before": [{"method": "protected-population"}], "protect": {"method": "none"}}, "before"),
     ],
 )

@@ -92,6 +92,68 @@ def test_no_more_become_certain_in_the_mean_than_is_said(mean: float, parts: int
     assert float(np.mean(said)) < 40 * (found / rounds + 0.002)
 
 
+PAIRS = {"a": 0b11, "b": 0b11}
+
+
+def narrow(numbers: dict[tuple[int, ...], int], true: Ints, values: int, base: int) -> int:
+    """Groups of one or two people that tables of four cells leave fewer values, by trying all that there are.
+
+    ``numbers`` are what was shown of each set of cells: its bounds hold, a set that shows another number than
+    one of its parts has somebody more, and cells within several sets that show 0 are bounded by all of them.
+    """
+    ends = [np.arange(max(0, numbers[i,] - base + 1), numbers[i,] + base) for i in range(4)]
+    tried = np.array(np.meshgrid(*ends, indexing="ij")).reshape(4, -1)
+    sums = {cells: tried[list(cells)].sum(axis=0) for cells in numbers}
+    right = np.ones(tried.shape[1], dtype=bool)
+    for cells, shown in numbers.items():
+        right &= (sums[cells] > shown - base) & (sums[cells] < shown + base)
+        for part, other in numbers.items():
+            if set(part) < set(cells) and other != shown:
+                right &= sums[cells] > sums[part]
+    left = {cells: np.unique(found[right]) for cells, found in sums.items()}
+    assert all(true[list(cells)].sum() in found for cells, found in left.items())
+    few = [c for c, f in left.items() if 1 <= true[list(c)].sum() <= 2 and f.size < values]
+    return len({tuple(at for at in cells if true[at]) for cells in few})
+
+
+@pytest.mark.parametrize(("base", "values"), [(3, 2), (3, 3), (5, 3), (5, 4)])
+@pytest.mark.parametrize("mean", [1.0, 4.0])
+def test_no_more_are_left_few_values_in_the_mean_than_is_said(
+    base: int, values: int, mean: float
+) -> None:
+    """Four cells with their margins and their total, one table after the other."""
+    rng = np.random.default_rng(base + values)
+    noise = OpenNoise.of([RoundingChannel(base)], 2, values)
+    found, said, rounds = 0, 0.0, examples(300, 5000)
+    tables: list[tuple[tuple[str, ...], list[tuple[int, ...]]]] = [
+        ((), [(0, 1, 2, 3)]),
+        (("a",), [(0, 1), (2, 3)]),
+        (("b",), [(0, 2), (1, 3)]),
+        (("a", "b"), [(0,), (1,), (2,), (3,)]),
+    ]
+    for _ in range(rounds):
+        true = rng.poisson(rng.gamma(SHAPE, mean / SHAPE, 4))
+        of_people: dict[tuple[int, ...], int] = {}
+        numbers = {}
+        for cells in (c for _, every in tables for c in every):
+            # The same people show the same number.
+            people = tuple(at for at in cells if true[at])
+            if people not in of_people:
+                residue = int(true[list(people)].sum()) % base
+                up = base * (rng.random() < residue / base) if residue else 0
+                of_people[people] = int(true[list(people)].sum()) - residue + int(up)
+            numbers[cells] = of_people[people]
+        holdings = Holdings(PopulationStructure(PAIRS), noise)
+        for names, every in tables:
+            axes = tuple(GridAxis(name, (1, 2)) for name in names)
+            said += holdings.expected_certain([PopulationGrid(axes)])
+            shown = np.array([numbers[c] for c in every]).reshape((2,) * len(names))
+            holdings.add([PopulationGrid(axes, shown)])
+        found += narrow(numbers, true, values, base)
+    assert found > 0 or base > 3
+    assert found <= said + 3 * np.sqrt(found + 1)
+
+
 def test_what_is_held_already_tells_nothing_new() -> None:
     table = PopulationGrid((axis("a"), axis("b")), np.arange(12).reshape(3, 4) * 3)
     holdings = held(table)

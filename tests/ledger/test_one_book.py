@@ -18,6 +18,7 @@ from lustrum.ledger.acts import record_act, verify_books
 from lustrum.ledger.chain import ChangedLedgerError, digest_of
 from lustrum.ledger.releases import ReleaseBook
 from lustrum.model import DatasetError, InputError
+from lustrum.policy.presets import preset
 from lustrum.publish.budget import BudgetLedger
 from lustrum.tabulate import FrameSource, Store, ingest
 from lustrum.tabulate.store.backup import back_up
@@ -102,6 +103,33 @@ def test_a_session_is_entered_when_it_is_finalised_without_its_title(tmp_path: P
     assert "Anna" not in json.dumps(said)
     with pytest.raises(InputError, match="no data folder"):
         lu.Session(data=tmp_path / "missing")
+
+
+def test_nothing_leaves_by_another_method_beside_answers(tmp_path: Path) -> None:
+    """Suppressed tables and sessions, of which nobody knows whose people they show."""
+    data = tmp_path / "data"
+    ReleaseBook(data).enter({"kind": "answer"}, dataset="town")
+    refused = suppressed(tmp_path, "--out", str(tmp_path / "out.csv"))
+    assert refused.exit_code == 1
+    assert "'town' were answered one by one" in str(refused.exception)
+    assert not (tmp_path / "out.csv").exists()
+    with pytest.raises(DatasetError, match=r"answered one by one.*same_people_because"):
+        lu.Session(data=data)
+    (data / "policies").mkdir()
+    reason = 'same_people_because = "They are firms, and no residents."\n'
+    (data / "policies" / "town.toml").write_text(reason + preset("keyed-rounding", "town"))
+    assert suppressed(tmp_path, "--out", str(tmp_path / "out.csv")).exit_code == 0
+    lu.Session(data=data)
+
+
+def test_a_session_is_not_finalised_beside_answers_that_came_meanwhile(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"area": ["n", "s"] * 20, "job": (["a"] * 19 + ["b"]) * 2})
+    session = lu.Session(data=tmp_path)
+    session.crosstab(frame.area, frame.job)
+    ReleaseBook(tmp_path).enter({"kind": "answer"}, dataset="town")
+    with pytest.raises(DatasetError, match="answered one by one"):
+        session.finalise(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_each_line_of_a_budget_is_known_and_an_older_budget_pays_for_nothing(

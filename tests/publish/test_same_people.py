@@ -32,10 +32,17 @@ from lustrum.model.finest import FinestCells
 from lustrum.policy import read_policy
 from lustrum.policy.presets import preset
 from lustrum.protect.population.support import Support
+from lustrum.protect.rounding.cells import RoundingChannel
 from lustrum.public.bundle import read_bundle
 from lustrum.publish.bundles.make import MadeBundle, make_bundle
 from lustrum.publish.bundles.memory import Memory
-from lustrum.publish.bundles.people import NO_POPULATION, People, people_path, revealed
+from lustrum.publish.bundles.people import (
+    NO_POPULATION,
+    People,
+    people_path,
+    require_unanswered,
+    revealed,
+)
 from lustrum.publish.doctor import examine
 from lustrum.tabulate import FrameSource, Secret, Store, ingest
 from lustrum.tabulate.store.backup import back_up, restore
@@ -363,6 +370,32 @@ def test_people_of_whom_answers_left_are_not_drawn_by_another_method(
     assert not (tmp_path / "bundles").exists()
     put(tmp_path, "town", reason=REASON)
     protect(tmp_path, "town")
+
+
+def test_rounded_answers_and_suppressed_tables_tell_together_what_neither_tells() -> None:
+    """The attack: a total shows the sum of two suppressed cells, and keyed rounding shows both."""
+    low, high = RoundingChannel(3).support(np.array([0, 9]))
+    rounded = [(a, b) for a in range(low[0], high[0] + 1) for b in range(low[1], high[1] + 1)]
+    suppressed = [(a, 13 - a) for a in range(14)]
+    assert {a for a, _ in rounded} == {0, 1, 2}
+    assert len({a for a, _ in suppressed}) == 14
+    assert [both for both in rounded if both in suppressed] == [(2, 11)]
+
+
+@pytest.mark.parametrize("reason", [None, "town", "other"])
+def test_prepared_tables_of_people_of_whom_answers_left_are_refused(
+    tmp_path: Path, reason: str | None
+) -> None:
+    put(tmp_path, "town")
+    answered(tmp_path, "town")
+    if reason is not None:
+        keyed(tmp_path, reason, REASON)
+    store = Store(tmp_path)
+    if reason == "town":
+        require_unanswered(store, store.open("town").dataset)
+        return
+    with pytest.raises(DatasetError, match="say in its policy why"):
+        require_unanswered(store, store.open("town").dataset)
 
 
 @pytest.mark.parametrize("population", ["cattle", None])

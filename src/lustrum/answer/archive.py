@@ -12,13 +12,15 @@ import json
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from lustrum.audit.grids import EMPTY, HIDDEN
 from lustrum.model import (
     AttackerFigures,
     Category,
+    CellStatus,
     Decision,
     DescribedStatistic,
     InputError,
@@ -91,6 +93,32 @@ def read_decision(text: str) -> Decision:
         sums=tuple(_sum_figures(figures) for figures in raw["sums"]),
         release=None if raw["release"] is None else _read_release(raw["release"]),
     )
+
+
+class ShownCounts(NamedTuple):
+    """The counts that a table shows, without its words."""
+
+    names: tuple[str, ...]
+    codes: tuple[tuple[str, ...], ...]
+    numbers: Ints
+    """``HIDDEN`` where none is shown, ``EMPTY`` where nobody can be."""
+
+
+def shown_counts(text: bytes) -> ShownCounts | None:
+    """The counts of a decision that was written, of which the digest was checked; None if it shows others."""
+    archived = json.loads(text)
+    raw = json.loads(archived["decision"])["release"] if archived["format"] == FORMAT else None
+    if raw is None or raw["statistics"] or raw["decimals"]:
+        return None
+    codes = tuple(tuple(category[0] for category in axis[2]) for axis in raw["axes"])
+    shape = tuple(map(len, codes))
+    numbers = _unpacked(raw["published"], shape)
+    if raw["status"] is not None:
+        shown = np.array(raw["status"]).reshape(shape) == CellStatus.FREE.value
+        numbers = np.where(shown, numbers, HIDDEN)
+    if raw["structural"] is not None:
+        numbers = np.where(_unpacked(raw["structural"], shape) > 0, EMPTY, numbers)
+    return ShownCounts(tuple(axis[0] for axis in raw["axes"]), codes, numbers)
 
 
 def _texts(record: Reason | TraceStep) -> list[Any]:

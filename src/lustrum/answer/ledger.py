@@ -19,14 +19,14 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
+from itertools import islice, product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from lustrum._version import __version__
-from lustrum.answer.archive import read_decision, write_decision
+from lustrum.answer.archive import ShownCounts, shown_counts, write_decision
 from lustrum.answer.pipeline import answer, question, run_steps
 from lustrum.answer.preliminary import advice
 from lustrum.answer.question_state import QuestionState
@@ -34,18 +34,18 @@ from lustrum.answer.readers import Reader
 from lustrum.answer.snapshot import Snapshot
 from lustrum.answer.statistics import quantities, share_totals
 from lustrum.answer.table_service import TableService
-from lustrum.audit.grids import EMPTY, HIDDEN, GridAxis, PopulationGrid, PopulationStructure
+from lustrum.audit.grids import HIDDEN, GridAxis, PopulationGrid, PopulationStructure, along_axis
 from lustrum.audit.held import NarrowCount
 from lustrum.audit.overlap import Holdings, OpenNoise
 from lustrum.ledger.chain import digest_of
 from lustrum.ledger.releases import PUBLIC, OvertakenError, Recorded, ReleaseBook
 from lustrum.model import (
+    Axis,
     Dataset,
     Decision,
-    InputError,
+    Filter,
     LustrumError,
     Reason,
-    Release,
     Statistic,
     TableQuery,
     TraceStep,
@@ -61,6 +61,7 @@ log = logging.getLogger("lustrum.answer")
 ANSWER, LOOK = "answer", "look"
 """What a line about an answer says that it is, and one about a table that the agency itself looked at."""
 STAFF = "staff"
+_AT_ONCE = 500  # lines that are taken in at the same time
 
 _RECORDED = say("The table is recorded. It was counted together with what was answered before.")
 
@@ -151,23 +152,28 @@ class AnswerHistory:
     def __init__(self, book: ReleaseBook, snapshot: Snapshot) -> None:
         self._book, self.dataset, self.policy = book, snapshot.dataset, snapshot.policy
         self._data = snapshot.numbers.mark
+        self.questions = QuestionGrids(self.dataset)
         self._alike: dict[str, bool] = {}
         self.last = 0
         self._answers: list[HeldAnswer] = []
-        named = snapshot.policy.same_people_because or self.dataset.population is None
-        self.bundled = not named and any(
-            e.said.get("population") == self.dataset.population
-            and e.said["dataset"] != self.dataset.name
-            for e in book.entries()
+        self._named = bool(snapshot.policy.same_people_because)
+        whose = self.dataset.population
+        self.bundled = (
+            whose is not None
+            and not self._named
+            and any(
+                e.said.get("population") == whose for e in book.entries(besides=self.dataset.name)
+            )
         )
-        """Whether a bundle, prepared tables or answers under another name left, which are not counted here."""
+        """Whether something left of these people, or perhaps of them, that is not counted here."""
         self._views: dict[Audience, _View] = {}
         self._counted: dict[str, frozenset[str]] = {}
-        assert snapshot.policy.ledger is not None
-        self._whose = snapshot.policy.ledger.audience
-        self._apart = snapshot.policy.ledger.earlier_records == "apart"
-        self._small = snapshot.policy.ledger.small
-        self._noise = OpenNoise.of(abilities_of(snapshot.policy.protect.spec).channels, self._small)
+        ledger = snapshot.policy.ledger
+        assert ledger is not None
+        self._whose, self._small = ledger.audience, ledger.small
+        self._apart = ledger.earlier_records == "apart"
+        channels = abilities_of(snapshot.policy.protect.spec).channels
+        self._noise = OpenNoise.of(channels, self._small, ledger.values)
 
     @property
     def readers(self) -> set[frozenset[str]]:
@@ -186,25 +192,37 @@ class AnswerHistory:
 
     def catch_up(self) -> None:
         """Read what was recorded since, by this process or another."""
-        for entry in self._book.entries(self.last, dataset=self.dataset.name):
-            self.last = entry.number
-            if not self._apart and entry.said.get("act") in ("protect", "release"):
-                self.bundled = True
-            other = self._apart and entry.said.get("data") != self._data
-            if entry.said.get("kind") != ANSWER or other:
-                continue
-            answer = self._held(entry)
-            if answer.audience != PUBLIC:
-                together = self.together(answer.audience, answer.group) or frozenset()
-                answer = replace(answer, circle=together or Everyone)
-                for word in together:
-                    self._counted[word] = together
-                for smaller in [one for one in self._views if one and one < together]:
-                    del self._views[smaller]
-            self._answers.append(answer)
-            for audience, view in self._views.items():
-                if _is_of(answer, audience):
-                    view.add(answer)
+        if not (self._named or self._apart or self.bundled):
+            # Suppressed tables and sessions, of which nobody knows whose people they show.
+            unnamed = self._book.entries(self.last, dataset="")
+            self.bundled = any(e.said.get("act") in ("suppress", "session") for e in unnamed)
+        lines = self._book.entries(self.last, dataset=self.dataset.name)
+        while many := list(islice(lines, _AT_ONCE)):
+            self.last = many[-1].number
+            if not self._apart:
+                self.bundled |= any(e.said.get("act") in ("protect", "release") for e in many)
+            answers = [
+                entry
+                for entry in many
+                if entry.said.get("kind") == ANSWER
+                and not (self._apart and entry.said.get("data") != self._data)
+            ]
+            contents = self._book.contents({str(entry.said["decision"]) for entry in answers})
+            for entry in answers:
+                self._take_in(self._held(entry, contents))
+
+    def _take_in(self, answer: HeldAnswer) -> None:
+        if answer.audience != PUBLIC:
+            together = self.together(answer.audience, answer.group) or frozenset()
+            answer = replace(answer, circle=together or Everyone)
+            for word in together:
+                self._counted[word] = together
+            for smaller in [one for one in self._views if one and one < together]:
+                del self._views[smaller]
+        self._answers.append(answer)
+        for audience, view in self._views.items():
+            if _is_of(answer, audience):
+                view.add(answer)
 
     def view(self, audience: Audience) -> _View:
         """What they hold together: their own answers and those of the public, or those of everybody."""
@@ -231,14 +249,15 @@ class AnswerHistory:
             )
         )
 
-    def _held(self, entry: Recorded) -> HeldAnswer:
+    def _held(self, entry: Recorded, contents: Mapping[str, bytes]) -> HeldAnswer:
         said = entry.said
         asked, digest = str(said["question"]), str(said["decision"])
         grids: tuple[PopulationGrid, ...] | None = None
         try:
             query = TableQuery.from_mapping(json.loads(asked))
             if self._protects_alike(str(said["policy"])):
-                grids = tuple(grids_of(query, self.dataset, self._shown(digest)))
+                shown = shown_counts(contents[digest]) if digest in contents else None
+                grids = tuple(self.questions.of(query, shown))
         except LustrumError:
             log.error(
                 "the book of releases, line %d: the question cannot be read today", entry.number
@@ -264,14 +283,6 @@ class AnswerHistory:
                 then = {}
             self._alike[digest] = all(then.get(key) == ours[key] for key in ours if key != "ledger")
         return self._alike[digest]
-
-    def _shown(self, digest: str) -> Release | None:
-        raw = self._book.content(digest)
-        try:
-            decision = None if raw is None else read_decision(raw.decode())
-        except InputError:  # of another version; what is not known to be shown is expected
-            return None
-        return None if decision is None else decision.release
 
 
 def _is_of(answer: HeldAnswer, audience: Audience) -> bool:
@@ -319,7 +330,8 @@ class ReleaseLedger:
             # What shares or medians tell of numbers could not be counted, and would choose the next question.
             return state.refused("ledger", _COUNTS_ALONE).decision()
         asked = canonical(query)
-        grids = list(grids_of(query, snapshot.dataset, None))
+        with self._lock:
+            grids = list(self._history(snapshot).questions.of(query, None))
         expected = self._expected(snapshot, audience, group, asked, grids)
         if isinstance(expected, Reason):
             return state.refused("ledger", expected).decision()
@@ -481,12 +493,13 @@ def _noted(decision: Decision) -> Decision:
 # --- The populations of a question
 
 
-@dataclass(frozen=True)
-class _CategoryPart:
-    """One category along an axis: its code, and the finest codes that count in it."""
+class _CategoryLine(NamedTuple):
+    """Disjoint categories along an axis, in the order of their finest codes."""
 
-    code: str
-    bits: int
+    axis: GridAxis
+    codes: tuple[str, ...]
+    whole: bool
+    """Whether it is one category, in which everybody counts."""
 
 
 def _everything(dataset: Dataset) -> dict[str, int]:
@@ -502,104 +515,133 @@ def _structure(dataset: Dataset) -> PopulationStructure:
 
 
 def grids_of(
-    query: TableQuery, dataset: Dataset, release: Release | None
+    query: TableQuery, dataset: Dataset, shown: ShownCounts | None
 ) -> Iterator[PopulationGrid]:
     """All populations whose numbers a question shows, or lets the rules look at.
 
-    ``release`` is what was shown; without it all numbers are taken to be unknown.
+    ``shown`` is what left; without it all numbers are taken to be unknown.
     """
-    seen: dict[tuple[GridAxis, ...], PopulationGrid] = {}
-    totals = share_totals(query)
-    for quantity in quantities(query):
-        part = query.part(quantity, totals)
-        shown = release if part.by == query.by and part.where == query.where else None
-        for one, wide, numbers in (
-            (part, False, shown),
-            (part, True, None),
-            (replace(part, where=()), True, None),
-        ):
-            for grid in _grids(one, dataset, numbers, wide=wide):
+    return QuestionGrids(dataset).of(query, shown)
+
+
+class QuestionGrids:
+    """The populations of questions about one dataset; what questions have in common is worked out once."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        self._dataset, self._everything = dataset, _everything(dataset)
+        self._lines: dict[tuple[Axis, int, bool], tuple[_CategoryLine, ...]] = {}
+        self._known: dict[tuple[str, tuple[tuple[int, str], ...]], _CategoryLine] = {}
+        self._filters: dict[Filter, int] = {}
+        self._wide: dict[tuple[Axis, ...], tuple[PopulationGrid, ...]] = {}
+        self._picks: dict[tuple[tuple[str, ...], tuple[str, ...]], Ints] = {}
+
+    def of(self, query: TableQuery, shown: ShownCounts | None) -> Iterator[PopulationGrid]:
+        """All populations of a question; see :func:`grids_of`."""
+        seen: dict[tuple[GridAxis, ...], PopulationGrid] = {}
+        parts = [query]
+        if query.asked != (Statistic(),):
+            totals = share_totals(query)
+            parts = [query.part(quantity, totals) for quantity in quantities(query)]
+        for part in parts:
+            where = {item.variable: self._passing(item) for item in part.where}
+            narrowed = where and not all(axis.complete for axis in part.by)
+            same = part.by == query.by and part.where == query.where
+            for grid in (
+                *self._grids(part.by, where, shown if same else None, wide=False),
+                *(self._grids(part.by, where, None, wide=True) if narrowed else ()),
+                *self._widest(part.by),
+            ):
                 if grid.axes not in seen or grid.numbers is not None:
                     seen[grid.axes] = grid
-    yield from seen.values()
+        yield from seen.values()
 
+    def _passing(self, item: Filter) -> int:
+        if item not in self._filters:
+            self._filters[item] = _bits(item.members(self._dataset.variable(item.variable)))
+        return self._filters[item]
 
-def _grids(
-    query: TableQuery, dataset: Dataset, release: Release | None, *, wide: bool
-) -> Iterator[PopulationGrid]:
-    everything = _everything(dataset)
-    passing = {
-        item.variable: _bits(item.members(dataset.variable(item.variable))) for item in query.where
-    }
-    options: list[list[tuple[str, list[_CategoryPart]]]] = []
-    for axis in query.by:
-        variable = dataset.variable(axis.variable)
-        allowed = passing.pop(axis.variable, everything[axis.variable])
-        layers: list[list[_CategoryPart]] = []
-        categories = axis.categories(variable)
-        if wide:
-            categories = (*axis.widened(variable), *(c for c in categories if c.code == TOTAL_CODE))
-        for category in categories:
-            part = _CategoryPart(category.code, _bits(category.member_set) & allowed)
-            if category.code == TOTAL_CODE:
-                part = _CategoryPart(TOTAL_CODE, allowed)
-            if not part.bits:
-                continue
-            # Categories that overlap, as a total and its parts, stand in grids of their own.
-            for layer in layers:
-                if not any(other.bits & part.bits for other in layer):
-                    layer.append(part)
-                    break
-            else:
-                layers.append([part])
-        options.append(
-            [(axis.variable, sorted(layer, key=lambda part: part.bits)) for layer in layers]
-        )
-    fixed = [(name, [_CategoryPart("", bits)]) for name, bits in passing.items()]
-    for chosen in product(*options):
-        along = sorted((*chosen, *fixed), key=lambda pair: pair[0])
-        kept = [pair for pair in along if [part.bits for part in pair[1]] != [everything[pair[0]]]]
-        axes = tuple(GridAxis(name, tuple(part.bits for part in parts)) for name, parts in kept)
-        yield PopulationGrid(
-            axes,
-            None
-            if release is None
-            else _numbers(release, chosen, [name for name, _ in kept], fixed),
-        )
+    def _widest(self, by: tuple[Axis, ...]) -> tuple[PopulationGrid, ...]:
+        if by not in self._wide:
+            self._wide[by] = tuple(self._grids(by, {}, None, wide=True))
+        return self._wide[by]
 
+    def _grids(
+        self,
+        by: tuple[Axis, ...],
+        where: Mapping[str, int],
+        shown: ShownCounts | None,
+        *,
+        wide: bool,
+    ) -> Iterator[PopulationGrid]:
+        names, every = {axis.variable for axis in by}, self._everything
+        fixed = [
+            self._line(name, ((bits, ""),)) for name, bits in where.items() if name not in names
+        ]
+        lines = (self._lines_of(a, where.get(a.variable, every[a.variable]), wide) for a in by)
+        for chosen in product(*lines):
+            along = sorted((*chosen, *fixed), key=lambda line: line.axis.variable)
+            axes = tuple(line.axis for line in along if not line.whole)
+            numbers = None if shown is None else self._numbers(shown, chosen)
+            if numbers is not None:
+                kept = [at for at, line in enumerate(chosen) if not line.whole]
+                order = sorted(kept, key=lambda at: chosen[at].axis.variable)
+                gone = [at for at in range(len(chosen)) if at not in kept]
+                shape = [len(axis.parts) for axis in axes]
+                numbers = np.transpose(numbers, [*order, *gone]).reshape(shape).copy()
+            yield PopulationGrid(axes, numbers)
 
-def _numbers(
-    release: Release,
-    chosen: Sequence[tuple[str, list[_CategoryPart]]],
-    names: Sequence[str],
-    fixed: Sequence[Any],
-) -> Ints | None:
-    """The numbers that a release shows of a grid; None if it shows something else than counts."""
-    if (
-        release.statistics
-        or release.decimals
-        or [axis.name for axis in release.axes] != [name for name, _ in chosen]
-    ):
-        return None
-    picks: list[Ints] = []
-    for axis, (_, parts) in zip(release.axes, chosen, strict=True):
-        place = {code: at for at, code in enumerate(axis.codes)}
-        picks.append(np.array([place.get(part.code, -1) for part in parts], dtype=np.int64))
-    index = np.ix_(*picks)
-    numbers = np.where(release.shown, release.numbers, HIDDEN)[index]
-    if release.structural is not None:
-        numbers = np.where(release.structural[index], EMPTY, numbers)
-    for at, pick in enumerate(picks):
-        along = [1] * len(picks)
-        along[at] = -1
-        numbers = np.where((pick < 0).reshape(along), HIDDEN, numbers)
-    order = [name for name, _ in chosen]
-    numbers = numbers.reshape([*numbers.shape, *(1 for _ in fixed)])
-    order += [name for name, _ in fixed]
-    gone = tuple(at for at, name in enumerate(order) if name not in names)
-    numbers = numbers.squeeze(axis=gone)
-    rest = [name for name in order if name in names]
-    return np.transpose(numbers, [rest.index(name) for name in names]).copy()
+    def _lines_of(self, axis: Axis, allowed: int, wide: bool) -> tuple[_CategoryLine, ...]:
+        """The categories along an axis; those that overlap, as a total and its parts, in lines of their own."""
+        key = axis, allowed, wide
+        if key not in self._lines:
+            variable = self._dataset.variable(axis.variable)
+            categories = axis.categories(variable)
+            if wide:
+                totals = (c for c in categories if c.code == TOTAL_CODE)
+                categories = (*axis.widened(variable), *totals)
+            layers: list[list[tuple[int, str]]] = []
+            for category in categories:
+                is_total = category.code == TOTAL_CODE
+                bits = allowed if is_total else _bits(category.member_set) & allowed
+                if not bits:
+                    continue
+                for layer in layers:
+                    if not any(other & bits for other, _ in layer):
+                        layer.append((bits, category.code))
+                        break
+                else:
+                    layers.append([(bits, category.code)])
+            self._lines[key] = tuple(
+                self._line(axis.variable, tuple(sorted(layer))) for layer in layers
+            )
+        return self._lines[key]
+
+    def _line(self, variable: str, layer: tuple[tuple[int, str], ...]) -> _CategoryLine:
+        if (variable, layer) not in self._known:
+            parts, codes = zip(*layer, strict=True)
+            whole = parts == (self._everything[variable],)
+            self._known[variable, layer] = _CategoryLine(GridAxis(variable, parts), codes, whole)
+        return self._known[variable, layer]
+
+    def _numbers(self, shown: ShownCounts, chosen: Sequence[_CategoryLine]) -> Ints | None:
+        """The numbers along chosen categories; None where others were shown."""
+        if shown.names != tuple(line.axis.variable for line in chosen):
+            return None
+        numbers = shown.numbers
+        for at, (codes, line) in enumerate(zip(shown.codes, chosen, strict=True)):
+            if codes != line.codes:
+                pick = self._pick(codes, line.codes)
+                gone = (pick < 0).reshape(along_axis(at, numbers.ndim))
+                numbers = np.where(gone, HIDDEN, numbers.take(pick, axis=at))
+        return numbers
+
+    def _pick(self, codes: tuple[str, ...], wanted: tuple[str, ...]) -> Ints:
+        known = self._picks.get((codes, wanted))
+        if known is None:
+            place = {code: at for at, code in enumerate(codes)}
+            known = np.array([place.get(code, -1) for code in wanted], dtype=np.int64)
+            self._picks[codes, wanted] = known
+        return known
 
 
 def _bits(members: frozenset[int]) -> int:

@@ -18,6 +18,10 @@ the mean, from above. Probabilities of true counts follow from what the readers 
 shown, and for a table that was not looked at yet from those of the finest coarser table, divided by the shares
 of the other variables, each with the wide uncertainty of a gamma mixture. Nothing else enters: two files that
 agree in all that was shown give the same figure.
+
+Where a small count must leave ``v`` values, distances of ``B`` and the other parts from those ends add up to
+some ``d <= v - 2`` in each case that counts. There ``t**(d - v + 2)`` is at least 1 for any ``0 < t <= 1``, so
+means of ``t**distance`` in place of the chances, with ``t**(2 - v)`` once, bound their number from above.
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from lustrum.audit.grids import (
     HIDDEN,
@@ -40,7 +45,7 @@ from lustrum.audit.grids import (
     side_by_side,
 )
 from lustrum.model import Channel
-from lustrum.model.arrays import Floats, Ints, Mask
+from lustrum.model.arrays import Floats, Ints
 
 SHAPE = 0.5
 """Shape of the gamma mixture around an expected count: more than half of it lies near zero.
@@ -52,6 +57,7 @@ _LARGEST = 60  # shown numbers up to this are weighed by all true counts that le
 _NOBODY = 1e-9  # share of categories in which nobody was shown
 _LEAST = 1e-12  # chance that is never gone below, so that it can be divided by
 _FIRST = np.zeros(1, dtype=np.int64)
+_WEIGHT = 0.3  # of a distance of one from an end, where more than certain counts are counted
 _UNKNOWN = 0.5  # chance that a count is empty, and that it is small, where nothing is known of it
 
 
@@ -63,37 +69,43 @@ class OpenNoise:
     empty: Floats
     small: Floats
     lowest: Floats
+    scale: float = 1.0
+    """What each chance is multiplied with, where small counts must leave more than two values."""
 
     @classmethod
-    def of(cls, channels: Sequence[Channel], small: int) -> OpenNoise:
-        """The noise of a method, by its channels; the worst of them where there are several."""
-        found = [_noise(channel, small) for channel in channels]
-        return cls(
-            max(one.at_end for one in found),
-            *(
-                np.max([getattr(one, name) for one in found], axis=0)
-                for name in ("empty", "small", "lowest")
-            ),
+    def of(cls, channels: Sequence[Channel], small: int, values: int = 2) -> OpenNoise:
+        """The noise of a method, by its channels; the worst of them where there are several.
+
+        ``values`` is how many a count of at most ``small`` must leave open.
+        """
+        weight = 0.0 if values == 2 else _WEIGHT
+        found = [_noise(channel, small, weight) for channel in channels]
+        empty, tiny, lowest = (
+            np.max([getattr(one, name) for one in found], axis=0)
+            for name in ("empty", "small", "lowest")
         )
+        at_end = max(one.at_end for one in found)
+        return cls(at_end, empty, tiny, lowest, weight ** (2 - values))
 
 
-def _noise(channel: Channel, small: int) -> OpenNoise:
+def _noise(channel: Channel, small: int, weight: float) -> OpenNoise:
     true = np.arange(3 * _LARGEST, dtype=np.int64)
     moves = channel.transitions(true)
     low, high = channel.support(moves.published)
     at = true[moves.origin]
     large = (at >= _LARGEST) & (at < 2 * _LARGEST)
-    ends = [float(moves.probability[large & (at == end)].sum()) / _LARGEST for end in (low, high)]
+    from_low, from_high = weight ** (at - low), weight ** (high - at)
+    ends = [
+        float((moves.probability * end)[large].sum()) / _LARGEST for end in (from_low, from_high)
+    ]
     shown = (moves.published >= 0) & (moves.published < _LARGEST)
 
-    def share(chosen: Mask) -> Floats:
-        part = np.bincount(
-            moves.published[shown & chosen], moves.probability[shown & chosen], _LARGEST
-        )
+    def share(chosen: npt.NDArray[Any]) -> Floats:
+        part = np.bincount(moves.published[shown], (moves.probability * chosen)[shown], _LARGEST)
         whole = np.bincount(moves.published[shown], moves.probability[shown], _LARGEST)
         return np.divide(part, whole, out=np.zeros(_LARGEST), where=whole > 0)
 
-    lowest = share(at == low)
+    lowest = share(from_low)
     # How many counts are empty is for nobody to say: one that may be empty is taken to be.
     lowest[share(at == 0) > 0] = 1.0
     return OpenNoise(max(ends), share(at == 0), share((at >= 1) & (at <= small)), lowest)
@@ -130,7 +142,9 @@ class _FoldedGrid(NamedTuple):
         """With grids that stand beside along the variable, one after the other as they begin."""
 
         def folded(by: np.ufunc, before: Floats, values: Floats) -> Floats:
-            together = np.concatenate((before, by.reduceat(values, starts, axis=at)), axis=at)
+            if starts.size < values.shape[at]:
+                values = by.reduceat(values, starts, axis=at)
+            together = np.concatenate((before, values), axis=at)
             return by.accumulate(together, axis=at).take([-1], axis=at)
 
         sums = _GridParts(*(folded(np.add, *pair) for pair in zip(self.parts, parts, strict=True)))
@@ -219,10 +233,11 @@ class Holdings:
         """The grids of a row as one; where all is shown, folded along it as well."""
         (first, *rest), at = row.grids, row.at
         whole = side_by_side(row.grids, at)
-        if (id(first) in self._folded or first.is_shown) and all(g.is_shown for g in rest):
-            parts = self._weighed(side_by_side(rest, at, ordered=False))
+        new = side_by_side(rest, at, ordered=False)
+        if new.is_shown and (id(first) in self._folded or first.is_shown):
             starts = np.cumsum([0, *(grid.shape[at] for grid in rest[:-1])])
-            self._folded[id(whole)] = self._fold(first, at).with_parts(parts, starts, whole, at)
+            known = self._fold(first, at)
+            self._folded[id(whole)] = known.with_parts(self._weighed(new), starts, whole, at)
         self._folded.pop(id(first), None)
         return whole
 
@@ -374,7 +389,8 @@ class Holdings:
             gone = float(small[nesting.rest & (parts > 0)].sum())
         # A cell that is the whole of the coarse one is the same people, and tells nothing new.
         open_ = np.where((parts > 1) | nesting.rest, slack * all_lowest, 0.0)
-        return self.noise.at_end * (float((nesting.sums(found.told) * open_).sum()) + gone)
+        told = float((nesting.sums(found.told) * open_).sum()) + gone
+        return self.noise.scale * self.noise.at_end * told
 
     def _cut(
         self, grid: PopulationGrid, other: PopulationGrid, names: frozenset[str]

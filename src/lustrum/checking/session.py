@@ -55,6 +55,7 @@ class Session:
         self._finalised = False
         if self.data is not None and not Path(self.data).is_dir():
             raise InputError(f"{self.data} is no data folder.")
+        self._require_unanswered()
 
     def __repr__(self) -> str:
         many = len(self.outputs)
@@ -314,6 +315,7 @@ class Session:
             raise InputError("This session was finalised; start another for more outputs.")
         if not self.outputs:
             raise InputError("The session has no outputs.")
+        self._require_unanswered()
         path = Path(folder)
         digest = write_folder(
             path, self.title, list(self.outputs.values()), self.audit(), self.rules.to_mapping()
@@ -325,11 +327,17 @@ class Session:
         if self.data is not None:
             # Without the title: it may name a person.
             rules = json.dumps(self.rules.to_mapping(), sort_keys=True).encode()
-            record_act(
-                Path(self.data), "session", digest[:12], digest, policy=rules, session_book=head
-            )
+            said = {"session_book": head, "dataset": ""}  # nobody knows of whose people
+            record_act(Path(self.data), "session", digest[:12], digest, policy=rules, **said)
         self._finalised = True
         return path
+
+    def _require_unanswered(self) -> None:
+        if self.data is not None:
+            from lustrum.publish.bundles.people import require_unanswered
+            from lustrum.tabulate import Store
+
+            require_unanswered(Store(Path(self.data)), None)
 
     # --- How outputs are made
 

@@ -74,6 +74,11 @@ def suppress_files(
         raise InputError(
             "--data names a data folder in whose book the tables of --out are entered."
         )
+    if words.data is not None:
+        from lustrum.publish.bundles.people import require_unanswered
+        from lustrum.tabulate import Store
+
+        require_unanswered(Store(words.data), None)
     files.check(paths, words.previous)
     read = _read(paths, words, tell)
     together = _judge(read, words, tell)
@@ -84,7 +89,8 @@ def suppress_files(
             digest = digest_of(json.dumps(digests, sort_keys=True).encode())
             policy = read.settings.model_dump_json().encode()
             about = " ".join(path.stem for path in written)
-            record_act(words.data, "suppress", about, digest, policy=policy, files=digests)
+            said: dict[str, Any] = {"files": digests, "dataset": ""}  # nobody knows of whose people
+            record_act(words.data, "suppress", about, digest, policy=policy, **said)
 
     with _busy() as show:
         patterns = _solve(together, show, tell)

@@ -23,7 +23,7 @@ from rich.text import Text
 
 from lustrum.answer import TableService
 from lustrum.answer.readers import Reader, reading_as
-from lustrum.ledger.acts import left, record_act, record_seal
+from lustrum.ledger.acts import record_act, record_seal
 from lustrum.model import Dataset, DatasetError, InputError
 from lustrum.model.errors import NotMadeError, NotReadyError
 from lustrum.policy import check_names
@@ -362,10 +362,19 @@ def release_tables(
 ) -> None:
     """Check a programme, or make it; by default into the data folder, with the trace beside the records."""
     from lustrum.cli.protect import progress_bars
+    from lustrum.publish.bundles.people import opened, require_unanswered
     from lustrum.publish.programme.read import read_programme
     from lustrum.publish.programme.run import check_programme, run_programme
+    from lustrum.tabulate import Store, read_description
 
     programme = read_programme(file)
+    source = programme.source
+    if data.is_dir() and source.bundle is None:
+        store = Store(data)
+        if source.dataset is not None:
+            require_unanswered(store, opened(store, source.dataset).dataset)
+        elif source.description is not None:
+            require_unanswered(store, read_description(source.description))
     if check:
         for sentence in check_programme(programme, data):
             console.print(Text(sentence))
@@ -382,7 +391,7 @@ def release_tables(
                 programme.name,
                 digest,
                 policy=file.read_bytes(),
-                dataset=programme.source.dataset or programme.name,
+                dataset=source.dataset or programme.name,
             )
 
     with progress_bars(Console(stderr=True, markup=False)) as progress:
@@ -404,9 +413,3 @@ def release_tables(
     console.print(grid)
     console.print(f"{out_folder} may be published: digest {release.digest}.", highlight=False)
     console.print(f"{trace_path} is confidential: it holds true values.", highlight=False)
-    answered = {e.said["dataset"] for e in left(data) if e.said.get("kind") == "answer"}
-    if programme.source.dataset in answered:
-        console.print(
-            "Note well: tables of these people were answered one by one; beside exact ones they tell more.",
-            highlight=False,
-        )

@@ -12,14 +12,12 @@ down elsewhere.
 
 from __future__ import annotations
 
-import hashlib
 import hmac
-import json
 import os
 import secrets
 import tomllib
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -163,6 +161,8 @@ class ReleaseBook:
         )
         number, before = (rows[0][0], digest_of(bytes(rows[0][1]))) if rows else (0, NOTHING)
         kept = self._kept_head()
+        if (kept.number, kept.digest) == (number, before):
+            return number, before
         rows = self._database.execute("SELECT line FROM entries WHERE number = ?", (kept.number,))
         if kept.number and (not rows or digest_of(bytes(rows[0][0])) != kept.digest):
             raise ChangedLedgerError(
@@ -178,7 +178,7 @@ class ReleaseBook:
         return int(rows[0][0])
 
     def _seal(self, digest: str) -> str:
-        return hmac.new(self._key, digest.encode(), hashlib.sha256).hexdigest()
+        return hmac.digest(self._key, digest.encode(), "sha256").hex()
 
     def _kept_head(self) -> BookHead:
         path = self.folder / HEAD
@@ -211,12 +211,17 @@ class ReleaseBook:
         after: int = 0,
         *,
         dataset: str | None = None,
+        besides: str | None = None,
         audiences: tuple[str, ...] | None = None,
     ) -> Iterator[Recorded]:
-        """The lines after a number, as they were written; an error at the first that is not."""
-        chosen, values = "", []
-        if dataset is not None:
-            chosen, values = " AND dataset = ?", [dataset]
+        """The lines after a number, as they were written; an error at the first that is not.
+
+        Those about one ``dataset``, or about all ``besides`` one.
+        """
+        chosen, values = "", list[str]()
+        for word, name in (("=", dataset), ("<>", besides)):
+            if name is not None:
+                chosen, values = f"{chosen} AND dataset {word} ?", [*values, name]
         if audiences is not None:
             chosen += f" AND audience IN ({', '.join('?' * len(audiences))})"
             values += list(audiences)
@@ -234,10 +239,7 @@ class ReleaseBook:
                 return
 
     def _recorded(self, number: int, line: bytes, seal: str, before: str | None = None) -> Recorded:
-        if before is None:
-            with suppress(ValueError, AttributeError):
-                before = str(json.loads(line).get("before"))
-        entry: ChainEntry | None = entry_in(line, before or "")
+        entry: ChainEntry | None = entry_in(line, before)
         right = entry is not None and entry.said.get("number") == number
         if entry is None or not right or not hmac.compare_digest(seal, self._seal(entry.digest)):
             raise ChangedLedgerError(
@@ -247,11 +249,18 @@ class ReleaseBook:
 
     def content(self, digest: str) -> bytes | None:
         """What stands beside the book under a digest; an error if it was changed."""
+        return self.contents((digest,)).get(digest)
+
+    def contents(self, digests: Collection[str]) -> dict[str, bytes]:
+        """What stands beside the book under some digests, as far as it does."""
+        if not digests:
+            return {}
+        wanted = ", ".join("?" * len(digests))
         with self._database.transaction():
             rows = self._database.execute(
-                "SELECT content FROM contents WHERE digest = ?", (digest,)
+                f"SELECT digest, content FROM contents WHERE digest IN ({wanted})", list(digests)
             )
-        return _content(digest, bytes(rows[0][0])) if rows else None
+        return {digest: _content(digest, bytes(content)) for digest, content in rows}
 
     def verify(self, *heads: BookHead) -> BookHead:
         """Check every line, seal and content, and that the book holds what others know of it; its head."""

@@ -97,7 +97,9 @@ def explain(policy: Policy) -> Iterator[str]:
         )
         yield (
             f"What {whose} received counts together: at most {policy.ledger.limit:g} counts of "
-            f"{policy.ledger.small} or less may become certain by it, in the mean."
+            f"{policy.ledger.small} or less may become certain by it"
+            + (f", or keep fewer than {policy.ledger.values} values" * (policy.ledger.values > 2))
+            + ", in the mean."
         )
     for fallback in policy.fallback:
         yield f"If it fails, {_next(fallback)}."

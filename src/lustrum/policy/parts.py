@@ -333,6 +333,13 @@ class Ledger(PolicyPart):
         le=10,
     )
     small: int = key("Largest count that is small in this.", 2, ge=1, le=20)
+    values: int = key(
+        "Fewest values that a small count must leave open; with 3, one that is left two counts as one that is "
+        "certain.",
+        2,
+        ge=2,
+        le=20,
+    )
     audience: Literal["everyone", "group", "each"] = key(
         "Whose answers count together: those of 'everyone', of each 'group', or of 'each' reader, with "
         "those of the public, which gets no new tables once they hold some; the last two do not hold against "

@@ -9,6 +9,7 @@ import re
 from datetime import date
 from typing import Any, Literal
 
+import numpy as np
 from pydantic import Field, field_validator, model_validator
 
 from lustrum.model.parameters import out_of_reach
@@ -378,6 +379,14 @@ class Policy(PolicyPart):
         )
         if wrong is not None:
             raise MistakeAt(("ledger",), f"[ledger] {wrong}")
+        for channel in abilities_of(self.protect.spec).channels if self.ledger.values > 2 else ():
+            low, high = channel.support(np.unique(channel.transitions(np.arange(100)).published))
+            fewest = int((high - low).min()) + 1
+            if self.ledger.values > fewest:
+                raise MistakeAt(
+                    ("ledger", "values"),
+                    f"one shown number leaves {fewest} values open at times; ask for no more",
+                )
         return self
 
     @model_validator(mode="after")

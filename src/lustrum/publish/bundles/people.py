@@ -25,12 +25,13 @@ from lustrum.model.arrays import Ints, Words
 from lustrum.model.finest import FinestCells
 from lustrum.model.keys import scramble
 from lustrum.numeric.counting.engine import KernelEngine
+from lustrum.policy import read_policy
 from lustrum.protect.population.later import RememberedCells
 from lustrum.protect.population.start import find
 from lustrum.protect.population.support import Support
 from lustrum.publish.bundles.history import ReleaseHistory
 from lustrum.publish.bundles.memory import Memory, memory_path, read_memory
-from lustrum.runtime.data_folder import BUNDLES, RELEASES, REPORTS
+from lustrum.runtime.data_folder import BUNDLES, POLICIES, RELEASES, REPORTS
 from lustrum.runtime.durable import outages, write_whole
 from lustrum.tabulate import Store
 from lustrum.tabulate.finest import finest_cells, record_ids
@@ -173,17 +174,25 @@ def population_of(store: Store, name: str) -> str | None:
         return None
 
 
-def require_unanswered(store: Store, dataset: Dataset, reason: str) -> None:
-    """Refuse a draw of people about whom answers stand in the book, unless the policy says why."""
-    lines = [e.said for e in left(store.root) if e.said.get("kind") == "answer" and not reason]
+def require_unanswered(store: Store, dataset: Dataset | None, reason: str | None = None) -> None:
+    """Refuse what tells by another method of people about whom answers stand in the book.
+
+    Unless ``reason`` says why it may, or the policy of these answers. Without a dataset nobody knows whose
+    people they are.
+    """
+    lines = [e.said for e in left(store.root) if e.said.get("kind") == "answer"]
     for name, said in sorted({(str(s["dataset"]), str(s.get("population", ""))) for s in lines}):
         whose = said or population_of(store, name)
-        if name == dataset.name or dataset.population == whose is not None:
+        path = store.root / POLICIES / f"{name}.toml"
+        if reason is None and path.is_file() and read_policy(path).same_people_because:
+            continue
+        same = dataset is None or name == dataset.name or dataset.population == whose is not None
+        if same and not reason:
             raise DatasetError(
                 f"Tables of {name!r} were answered one by one, and stand in the book of releases: readers of "
-                "them and of a protected population of the same people know more than of one. Go on with the "
-                "policy of these answers, or say in the new one why both may be published "
-                "('same_people_because')."
+                "them and of numbers that another method made of the same people know more than of one. Go on "
+                f"with the policy of these answers, or say in {'its' if reason is None else 'the new'} policy "
+                "why both may be published ('same_people_because')."
             )
 
 
