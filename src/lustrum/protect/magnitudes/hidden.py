@@ -99,12 +99,16 @@ def is_hidden(shown: Array, known: Known, factors: Factors, share: Fraction, up:
     return (some[UP] | some[DOWN]) & ~certain
 
 
-def near_ends(sizes: Ints, known: Known, factors: Factors) -> Mask:
-    """Contributions of which some shown size could be seen through: those near an end of what is known."""
+def near_ends(sizes: Ints, known: Ends, order: Ints, given: Mask, factors: Factors) -> Mask:
+    """Contributions of which some shown size could be seen through: those near an end of what is known.
+
+    ``order`` says which row of what is ``known`` is whose; nothing is known where it is ``given``.
+    """
     wide = (1.0 + float(factors.most)) / (1.0 - float(factors.most))
-    below = known.least.max(axis=0) > sizes / wide - _UNITS
-    above = known.most.min(axis=0) < sizes * wide + _UNITS
-    return np.asarray((sizes > 0) & (below & (known.least.max(axis=0) > 0) | above))
+    least = np.where(given, 0, known[0].max(axis=0)[order])
+    most = np.where(given, OPEN, known[1].min(axis=0)[order])
+    below, above = least > sizes / wide - _UNITS, most < sizes * wide + _UNITS
+    return np.asarray((sizes > 0) & (below & (least > 0) | above))
 
 
 def hide(
@@ -124,10 +128,10 @@ def hide(
     ``values`` are those of the shown measures, ``chosen[i, k]`` says whether the amount of record ``i`` in
     measure ``k`` may be drawn again, and ``attempts`` are amounts of all records from which the first is taken
     that hides from as many readers as possible, beginning with the first; ``known`` says what each of them
-    knows. ``fixed`` owners keep their direction, so that amounts need to hide in this one only. Where no amount
-    does in both directions, one that does in one of them is taken, and its owner keeps that direction. Nothing
-    is asked of ``exempt`` values, which are as open as their parts. Owners of whom some reader knows the
-    direction keep that of the key if amounts hide in it.
+    knows of the records with a chosen value. ``fixed`` owners keep their direction, so that amounts need to
+    hide in this one only. Where no amount does in both directions, one that does in one of them is taken, and
+    its owner keeps that direction. Nothing is asked of ``exempt`` values, which are as open as their parts.
+    Owners of whom some reader knows the direction keep that of the key if amounts hide in it.
     """
     rows = np.flatnonzero(chosen.any(axis=1))
     by_way = [_Found.nothing(units.amount[rows]) for _ in (UP, DOWN)]
@@ -135,7 +139,7 @@ def hide(
     waiting = np.arange(rows.size)
     told = np.any([k.directed.any(axis=1) for k in known], axis=0)
     keep_direction = fixed.copy()
-    keep_direction[units.owner[rows[told[rows]]]] = True
+    keep_direction[units.owner[rows[told]]] = True
     for amount in chain([units.amount.copy()], attempts):
         if not waiting.size:
             break
@@ -146,7 +150,9 @@ def hide(
         hides = [
             [
                 (
-                    is_hidden(size + sign * added, k.take(at), factors, share, sign * added > 0)
+                    is_hidden(
+                        size + sign * added, k.take(waiting), factors, share, sign * added > 0
+                    )
                     | (size == 0)
                     | exempt[at]
                 ).all(axis=1)
@@ -255,7 +261,8 @@ class KnownClasses:
     def sizes(self, measure: str, values: Ints) -> tuple[Ints, Ints]:
         """The least and the largest size that readers leave open beforehand, given the sign of each value."""
         if measure not in self.ends:
-            return np.zeros(values.shape, dtype=np.int64), np.full(values.shape, OPEN)
+            nothing, everything = (np.broadcast_to(np.int64(n), values.shape) for n in (0, OPEN))
+            return nothing, everything
         low, high = self.ends[measure]
         least = np.where(values < 0, np.maximum(-high, 0), np.maximum(low, 0))
         return least, np.where(values < 0, -low, high)

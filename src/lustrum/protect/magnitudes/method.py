@@ -240,7 +240,8 @@ class ProtectedMagnitudes(MethodSpec):
         ranked_errors = []
         known: dict[str, tuple[Ints, Ints]] = {}
         nets: dict[str, Mask] = {}
-        for family in families:
+
+        def protect_family(family: MeasureFamily) -> None:
             if previous is not None:
                 previous.require_own_shares(records, family)
             secret_key = derived(key, f"magnitudes {family.name}")
@@ -286,6 +287,9 @@ class ProtectedMagnitudes(MethodSpec):
                 protected_values[name] = protected[back, column]
                 nets[name] = is_net[:, column]
                 ranked_errors.append((name, ranking[column], errors[:, column]))
+
+        for family in families:  # what one of them needs is free before the next one comes
+            protect_family(family)
         self._refuse_certain(records, classes, protected_values, previous, nets)
         refuse_unusable(plan, ranked_errors, self._ratio)
         if previous is not None:
@@ -366,13 +370,25 @@ class ProtectedMagnitudes(MethodSpec):
         filled = np.bincount(units.owner, weights=(moved != 0).sum(axis=1), minlength=secret.size)
         several = ((filled > 1) | kept_noise.owners)[units.owner]
         large = np.abs(values) >= certain_below(self.factors, self.share)
-        none, nobody = np.zeros_like(values), np.zeros(values.shape, dtype=np.bool_)
+        near = np.stack(
+            [
+                near_ends(np.abs(values[:, k]), known[m], order, given[:, k], self.factors)
+                for k, m in enumerate(family.shown)
+            ],
+            axis=1,
+        )
+        chosen = (near @ family.adds | kept_noise.changed) & ~kept_noise.unchanged
+        # What readers know is laid out of those contributions alone that may be drawn again.
+        rows = np.flatnonzero(chosen.any(axis=1))
+        at, given = order[rows], given[rows]
+        none, nobody = np.zeros_like(values[rows]), np.zeros(given.shape, dtype=np.bool_)
         in_class = {
             m: known_before(classes, records, m, None, self.factors, "factor") for m in family.shown
         }
+        directed = several[rows, None] & large[rows]
         readers = [
-            Known.of(known, family.shown, order, given, none, nobody),
-            Known.of(in_class, family.shown, order, given, none, several[:, None] & large),
+            Known.of(known, family.shown, at, given, none, nobody),
+            Known.of(in_class, family.shown, at, given, none, directed),
         ]
         if previous is not None:
             ends = {
@@ -380,11 +396,9 @@ class ProtectedMagnitudes(MethodSpec):
                 for m in family.shown
             }
             grown = np.stack(
-                [previous.grown(records, m, self.factors)[order] for m in family.shown], axis=1
+                [previous.grown(records, m, self.factors)[at] for m in family.shown], axis=1
             )
-            readers.append(Known.of(ends, family.shown, order, given, grown, nobody))
-        near = near_ends(np.abs(values), readers[0], self.factors)
-        chosen = (near @ family.adds | kept_noise.changed) & ~kept_noise.unchanged
+            readers.append(Known.of(ends, family.shown, at, given, grown, nobody))
         record_ids = identities(records, None)[1][order]
         more = other_amounts(units, moved, record_ids, family, self.factors, key, secret, release)
         return hide(

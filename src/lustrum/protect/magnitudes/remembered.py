@@ -261,9 +261,11 @@ def known_before(
     They know its classes, what earlier releases leave open, and how it has changed since.
     """
     values = records.numbers[measure].astype(np.int64)
-    least, most = (np.stack([end, end]).astype(np.int64) for end in classes.sizes(measure, values))
+    sizes = classes.sizes(measure, values)
+    least, most = (np.broadcast_to(end, (2, values.size)) for end in sizes)
     if before is None:
         return least, most
+    least, most = least.astype(np.int64), most.astype(np.int64)
     last = before.last(measure, identities(records, None)[1], np.sign(values), factors)
     ends = last.reach.copy()
     held = last.true != 0
