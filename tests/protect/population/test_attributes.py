@@ -296,16 +296,27 @@ def test_siblings_keep_sparse_rows_from_naming_attributes() -> None:
     assert errors[1.0] < 1.5 * errors[0.0]
 
 
-@pytest.mark.parametrize(("held", "rows"), [(1, 1 << 16), (1, 1), (50, 7), (1 << 22, 3)])
-def test_guesses_are_the_same_however_many_categories_are_looked_at_in_one_go(
-    monkeypatch: pytest.MonkeyPatch, held: int, rows: int
+@pytest.mark.parametrize(
+    ("held", "rows", "at_once"),
+    [(1, 1 << 16, 1 << 20), (1, 1, 3000), (50, 7, 900), (1 << 22, 3, 5000)],
+)
+def test_figures_are_the_same_however_many_cells_and_categories_are_looked_at_in_one_go(
+    monkeypatch: pytest.MonkeyPatch, held: int, rows: int, at_once: int
 ) -> None:
     cells = sparse()
     result = ProtectedPopulation(sweeps=1).protect(cells, KEY)
+    monkeypatch.setattr("lustrum.protect.population.start.AT_ONCE", at_once)
+    with monkeypatch.context() as patch:
+        patch.setattr("lustrum.protect.population.measure._MOST_CELLS", 40)
+        patch.setattr("lustrum.protect.population.measure._MOST_LAID_OUT", 40)
+        again = ProtectedPopulation(sweeps=1).protect(cells, KEY)
+    assert (again.public, again.agency) == (result.public, result.agency)
+    monkeypatch.setattr("lustrum.protect.population.start.AT_ONCE", 1 << 20)
     plain = attributes.attribute_risks(cells, result.cells, 3)
     assert any(risk.people for risk in plain)
     monkeypatch.setattr(attributes, "_MOST_HELD", held)
     monkeypatch.setattr(attributes, "_AT_ONCE", rows)
+    monkeypatch.setattr("lustrum.protect.population.start.AT_ONCE", at_once)
     assert attributes.attribute_risks(cells, result.cells, 3) == plain
 
 

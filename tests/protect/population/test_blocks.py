@@ -271,8 +271,11 @@ def test_a_search_that_was_killed_goes_on_and_ends_with_the_same_bytes(
     assert not list(state.parent.iterdir())
 
 
-def test_several_processes_give_the_same_bytes() -> None:
+def test_several_processes_give_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     cells = population(31)
+    plain = METHOD.protect(cells, KEY)
+    monkeypatch.setattr("lustrum.protect.population.blocks.whole._JOINED", 2)
+    assert same(plain, METHOD.protect(cells, KEY))
     assert same(METHOD.protect(cells, KEY, processes=2), METHOD.protect(cells, KEY))
     with pytest.raises(InputError, match="description names none"):
         METHOD.protect(population(31, dataset=land(blocks=None)), KEY, processes=2)

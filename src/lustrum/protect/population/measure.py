@@ -62,7 +62,7 @@ _CLASSES = (len(SIZE_ENDS) + 1, len(ERROR_ENDS))
 _DRAWN = 16
 _BEYOND = 2
 _MOST_CELLS = 1 << 17
-_MOST_LAID_OUT = 1 << 24
+_MOST_LAID_OUT = 1 << 22
 
 
 @dataclass(frozen=True, eq=False, repr=False)

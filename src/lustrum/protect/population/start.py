@@ -65,9 +65,6 @@ AT_ONCE = 1 << 20
 """So many cells are looked at in one go, so that what is worked out of them takes little memory."""
 
 
-_NONE = np.zeros(0, dtype=np.uint64)
-
-
 def parts_of(cells: int) -> Iterator[slice]:
     """Cells in parts."""
     for begin in range(0, cells, AT_ONCE):
@@ -77,11 +74,14 @@ def parts_of(cells: int) -> Iterator[slice]:
 
 def by_number(numbers: Callable[[slice], Words], cells: int) -> Iterator[tuple[Ints, Words]]:
     """The places and the numbers of cells: those of the least numbers, then those of larger ones, and so on."""
-    parts = max(-(-cells // AT_ONCE), 1)
-    some = np.sort(np.concatenate([numbers(part)[::parts] for part in parts_of(cells)] or [_NONE]))
+    if cells <= AT_ONCE:
+        yield np.arange(cells), numbers(slice(0, cells))
+        return
+    parts = -(-cells // AT_ONCE)
+    some = np.sort(np.concatenate([numbers(part)[::parts] for part in parts_of(cells)]))
     ends = some[:: max(some.size // parts, 1)][1:parts]
     for turn in range(ends.size + 1):
-        place, found = [_NONE.astype(np.int64)], [_NONE]
+        place, found = [], []
         for part in parts_of(cells):
             here = numbers(part)
             inside = np.searchsorted(ends, here, side="right") == turn

@@ -57,6 +57,8 @@ from lustrum.runtime.stop import one_part, report_progress, still_working
 
 _AT_ONCE = 1 << 20
 """So many cells of a column are put in order in one go."""
+_JOINED = 16
+"""After so many blocks the rows of their tables are joined."""
 _PATIENCE = 0.2
 """After so many seconds of waiting for another process somebody may stop the work."""
 _TURNS, _ROUNDS = 3, 3
@@ -253,6 +255,8 @@ def _put_together(
             truth += part.shared_counts
             for label, table in part.tables.items():
                 tables[label] = tables[label] + table if label in tables else table
+            if len(parts) % _JOINED == _JOINED - 1:
+                tables = {label: table.in_few_rows() for label, table in tables.items()}
             parts.append(replace(part, columns={}, tables={}, shared_counts=truth))
         report_progress("measuring errors", 0.0)
         share = _share([part.share for part in parts])
