@@ -154,9 +154,6 @@ def _cheaper(
 def _decomposed(
     problem: SuppressionProblem, attacks: Attacks, subtables: list[SubTable], asked: SearchRequest
 ) -> PatternOutcome:
-    # Imported where they are used: a small table needs none of them.
-    from lustrum.protect.suppression.search.decomposition import bound_by_parts
-
     steps = 0
     share = _WORK_BELOW
     if asked.work is not None:

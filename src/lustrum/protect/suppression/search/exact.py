@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lustrum.model.arrays import Floats, Mask
-from lustrum.numeric.solve.cutting import Cut, CuttingProgram, Relaxed, stacked, zero_half_cuts
+from lustrum.numeric.solve.cutting import Cut, CuttingProgram, Relaxed, stacked
 from lustrum.numeric.solve.products import sparse_product
 from lustrum.protect.suppression.result import is_least
 from lustrum.protect.suppression.search.attacks.attack import Attacks
@@ -40,9 +40,7 @@ _IN_VAIN_ROOT = (
 )
 _IN_VAIN_ANEW = 400  # patterns made anew from the best one that are no cheaper
 _SHARE_ANEW = 0.9  # of the work that is left after the root
-_POLISH = 8
 _LEARNT = 200  # inequalities learnt from one clean-up
-_ENOUGH_CUTS = 20  # fewer than this, and cuts are also combined from each other
 _OFTEN = 4  # rounds between two completions of the fractional point
 _AT_LEAST = 4  # rounds of the root, so that something is proven however little work is allowed
 _FEW_TASKS = 40  # protection levels with which a search among whole patterns ends soon
@@ -52,7 +50,6 @@ _SMALL = 20_000  # weights in a program that is searched in a moment, however wi
 _DENSE = 50_000  # weights in a program that whole patterns take long to search, however few attacks there are
 _NODE = 10  # steps that a node of a search takes, roughly
 _HEAVY = 100_000  # weights in a program with which a node takes twice as long
-_COMBINED = 1000  # cells of inequalities that are combined in the time of one step
 _NODES_AT_LEAST = 20  # of one search, however little work is left
 
 
@@ -202,10 +199,6 @@ class BranchAndCut:
         self.needs.extend(cuts)
         if self.problem.unions is None:
             cuts.extend(companion_cuts(self.problem, x, self.column))
-        if len(cuts) < _ENOUGH_CUTS:
-            every_cut = [*self.program.cuts, *cuts]
-            self.steps += len(every_cut) * self.choice.size // _COMBINED
-            cuts.extend(zero_half_cuts(every_cut, inside))
         return cuts
 
     def _complete(self, x: Floats) -> None:
@@ -250,8 +243,6 @@ class BranchAndCut:
             self._take_in()
             self._offer(state)
             in_vain = 0 if self.cost < cost else in_vain + 1
-        # Attempts in vain on the way taught inequalities that raise the bound.
-        self._polish()
 
     def _is_wide(self, share: float, few: int = _FEW_COLUMNS) -> bool:
         """Whether the gap is more than a share of the cost, too much for a search among whole patterns.
@@ -333,11 +324,9 @@ class BranchAndCut:
             if closed is None:
                 self.bound = max(self.bound, min(solution.bound, self.cost))
             self._say("search")
-            if solution.x is not None and self._judge(solution.x):
-                self._polish()
-            elif closed is None:
-                return
-            else:
+            if solution.x is None or not self._judge(solution.x):
+                if closed is None:
+                    return
                 near = False
 
     def _distant(self, relaxed: Relaxed, mine: Mask) -> Mask | None:
@@ -361,16 +350,3 @@ class BranchAndCut:
         self._clean(state)
         self._offer(state)
         return bool(failed.size)
-
-    def _polish(self) -> None:
-        """A few rounds on fractional points after new inequalities came from whole ones."""
-        for _ in range(_POLISH):
-            if self.done or self.spent >= self.work:
-                return
-            relaxed = self._relax()
-            if relaxed is None:
-                return
-            self._fix(relaxed)
-            self.rounds += 1
-            if not self.program.add(self._cuts(self._point(relaxed.x), every=False)):
-                return
