@@ -539,7 +539,7 @@ class QuestionGrids:
         """All populations of a question; see :func:`grids_of`."""
         seen: dict[tuple[GridAxis, ...], PopulationGrid] = {}
         parts = [query]
-        if query.asked != (Statistic(),):
+        if query.statistics or query.measure is not None:
             totals = share_totals(query)
             parts = [query.part(quantity, totals) for quantity in quantities(query)]
         for part in parts:

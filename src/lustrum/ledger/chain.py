@@ -141,12 +141,10 @@ def line_of(said: Mapping[str, Any], before: str) -> bytes:
     return _line({**said, BEFORE: before})
 
 
-def entry_in(line: bytes, before: str | None) -> ChainEntry | None:
-    """What a line says; None if it is not what was written, after the line with a digest where one is given."""
+def entry_in(line: bytes, before: str) -> ChainEntry | None:
+    """What a line says; None if it is not what was written after the line with a digest."""
     said = _object_in(line)
-    if (said.get(BEFORE) != before if before else BEFORE not in said) or not _is_canonical(
-        said, line
-    ):
+    if said.get(BEFORE) != before or not _is_canonical(said, line):
         return None
     return ChainEntry(said, digest_of(line))
 
