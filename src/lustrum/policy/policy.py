@@ -120,7 +120,7 @@ class Policy(PolicyPart):
 
     same_people_because: str = key(
         "Why people whose numbers left under another name, or by another method, may be drawn a second time, "
-        "in a sentence that everybody may read. Left out, `lustrum protect` and the server refuse to.",
+        "in a sentence that everybody may read. Left out, commands, sessions and the server refuse to.",
         "",
     )
 
