@@ -373,7 +373,7 @@ def main() -> int:
         if "methods" in chosen:
             methods(2000, 12, Path(scratch))
         if "streams" in chosen:
-            streams(given.persons, (100, 300, 1000), Path(scratch))
+            streams(given.persons, (100, 1_000, 10_000), Path(scratch))
         if "times" in chosen:
             for entries in (10_000, 100_000):
                 times(entries, Path(scratch) / str(entries))
