@@ -58,9 +58,9 @@ serve:
 install:
 	$(call BOOTSTRAP,dev)
 
-# Each process takes its part of the tests as they stand, so that fixtures and compiled loops are made once; the
-# one that ends first takes tests from the others. A third works on two cores while another waits for a server.
-PARALLEL := -n 3 --dist worksteal
+# Each process takes half of the tests as they stand, so that fixtures and compiled loops are made once; the
+# one that ends first takes tests from the other.
+PARALLEL := -n 2 --dist worksteal
 
 .PHONY: test
 test: install

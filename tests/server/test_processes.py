@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import selectors
 import signal
 import socket
+import threading
+import time
 from collections.abc import Callable, Iterator
 from multiprocessing import Pipe
 from types import SimpleNamespace
@@ -238,8 +241,22 @@ def test_the_parent_is_that_of_uvicorn() -> None:
         assert callable(getattr(Multiprocess, name))
 
 
-def test_a_process_that_dies_or_takes_nothing_leaves_connections_to_the_others() -> None:
-    listening = processes.tcp_socket("127.0.0.1")
+def test_a_process_that_dies_or_takes_nothing_leaves_connections_to_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    listening, goes_on = processes.tcp_socket("127.0.0.1"), threading.Event()
+
+    class ConnectionsFirst(selectors.DefaultSelector):
+        """Whatever comes while the acceptor waits for its turn, a connection is named first."""
+
+        def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+            goes_on.wait(LONG)
+            return sorted(
+                super().select(timeout), key=lambda ready: ready[0].fileobj is not listening
+            )
+
+    monkeypatch.setattr(selectors, "DefaultSelector", ConnectionsFirst)
+    goes_on.set()
     listening.bind(("127.0.0.1", 0))
     listening.listen()
     acceptor = Acceptor(listening)
@@ -253,6 +270,8 @@ def test_a_process_that_dies_or_takes_nothing_leaves_connections_to_the_others()
             dead.accept()
         )  # who came before anybody accepted was kept waiting, not refused
         assert peer == early.getsockname()
+        goes_on.clear()
+        time.sleep(0.3)  # until it waits
         alive.listen()
         dead.close()
         first.close()
@@ -260,6 +279,7 @@ def test_a_process_that_dies_or_takes_nothing_leaves_connections_to_the_others()
         with contextlib.ExitStack() as clients:
             for _ in range(6):
                 client = clients.enter_context(socket.create_connection(address))
+                goes_on.set()
                 client.settimeout(LONG)
                 alive.settimeout(LONG)
                 held.append(alive.accept()[0])

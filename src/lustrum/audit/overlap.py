@@ -78,23 +78,25 @@ class OpenNoise:
 
         ``values`` is how many a count of at most ``small`` must leave open.
         """
-        weight = 0.0 if values == 2 else _WEIGHT
-        found = [_noise(channel, small, weight) for channel in channels]
+        weights = np.multiply.accumulate(
+            np.r_[1.0, np.full(_LARGEST, 0.0 if values == 2 else _WEIGHT)]
+        )
+        found = [_noise(channel, small, weights) for channel in channels]
         empty, tiny, lowest = (
             np.max([getattr(one, name) for one in found], axis=0)
             for name in ("empty", "small", "lowest")
         )
         at_end = max(one.at_end for one in found)
-        return cls(at_end, empty, tiny, lowest, weight ** (2 - values))
+        return cls(at_end, empty, tiny, lowest, 1.0 / float(weights[values - 2]))
 
 
-def _noise(channel: Channel, small: int, weight: float) -> OpenNoise:
+def _noise(channel: Channel, small: int, weights: Floats) -> OpenNoise:
     true = np.arange(3 * _LARGEST, dtype=np.int64)
     moves = channel.transitions(true)
     low, high = channel.support(moves.published)
     at = true[moves.origin]
     large = (at >= _LARGEST) & (at < 2 * _LARGEST)
-    from_low, from_high = weight ** (at - low), weight ** (high - at)
+    from_low, from_high = (weights[np.minimum(d, _LARGEST)] for d in (at - low, high - at))
     ends = [
         float((moves.probability * end)[large].sum()) / _LARGEST for end in (from_low, from_high)
     ]

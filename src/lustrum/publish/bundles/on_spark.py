@@ -31,9 +31,9 @@ from lustrum.protect.population.blocks.divide import Division, RegionBlock, rest
 from lustrum.protect.population.blocks.whole import WholePopulation, protected_by
 from lustrum.protect.population.blocks.work import (
     BlockFigures,
+    BlockOffer,
     BlockRecords,
     BlockWork,
-    Offer,
     SearchedBlock,
     Whole,
 )
@@ -148,7 +148,7 @@ class _SparkWork:
 
 @dataclass(frozen=True)
 class _Search:
-    def __call__(self, work: BlockWork) -> tuple[SearchedBlock, Ints, Offer | None]:
+    def __call__(self, work: BlockWork) -> tuple[SearchedBlock, Ints, BlockOffer | None]:
         return work.search()
 
 
@@ -189,7 +189,7 @@ class SparkRunner:
         self._cells.unpersist()
         self._sent.destroy()
 
-    def search(self) -> Iterator[tuple[SearchedBlock, Ints, Offer | None]]:
+    def search(self) -> Iterator[tuple[SearchedBlock, Ints, BlockOffer | None]]:
         """Every block by itself."""
         return self._each(_Search(), "protecting")
 

@@ -139,11 +139,13 @@ class Acceptor(threading.Thread):
         while not self._ended:
             while not self._new.empty():
                 self._lines.register(self._new.get(), selectors.EVENT_READ)
-            for key, _ in self._lines.select(0.1):
-                if key.fileobj is self._listening:
-                    self._hand_out()
-                else:
-                    self._hear(cast("socket.socket", key.fileobj))
+            ready = [key.fileobj for key, _ in self._lines.select(0.1)]
+            # Who accepts, and who is gone, is known before a connection is handed to one of them.
+            for line in ready:
+                if line is not self._listening:
+                    self._hear(cast("socket.socket", line))
+            if self._listening in ready and self._open:
+                self._hand_out()
 
     def _hear(self, line: socket.socket) -> None:
         """Learn that a process accepts, that it closed connections, or that it is gone."""

@@ -34,10 +34,10 @@ from lustrum.protect.population.agency import (
 from lustrum.protect.population.blocks.divide import RegionBlock
 from lustrum.protect.population.blocks.work import (
     BlockFigures,
+    BlockOffer,
     BlockRecords,
     BlockWork,
     JoinedTable,
-    Offer,
     SearchedBlock,
     Whole,
 )
@@ -85,7 +85,7 @@ class WholePopulation:
 class Runner(Protocol):
     """Where blocks are worked on: in this process, in several, or on a cluster. The bytes are the same."""
 
-    def search(self) -> Iterator[tuple[SearchedBlock, Ints, Offer | None]]:
+    def search(self) -> Iterator[tuple[SearchedBlock, Ints, BlockOffer | None]]:
         """Every block by itself, in the order of the blocks."""
         ...
 
@@ -129,7 +129,7 @@ class _Offers:
         self._file = file
         self._held: list[Any] = []
 
-    def add(self, offer: Offer | None) -> None:
+    def add(self, offer: BlockOffer | None) -> None:
         """Keep one more."""
         if self._file is not None:
             data = pickle.dumps(offer, protocol=5)
@@ -137,13 +137,13 @@ class _Offers:
         else:
             self._held.append(offer)
 
-    def __getitem__(self, number: int) -> Offer:
+    def __getitem__(self, number: int) -> BlockOffer:
         offer = self._held[number]
         if self._file is not None:
             at, size = offer
             self._file.seek(at)
             offer = pickle.loads(self._file.read(size))
-        assert isinstance(offer, Offer)
+        assert isinstance(offer, BlockOffer)
         return offer
 
 
@@ -173,7 +173,7 @@ class LocalRunner:
     state: Path | None = None
     processes: int = 1
 
-    def search(self) -> Iterator[tuple[SearchedBlock, Ints, Offer | None]]:
+    def search(self) -> Iterator[tuple[SearchedBlock, Ints, BlockOffer | None]]:
         """Every block by itself."""
         blocks = self.whole.division.blocks
         return self._each("search", [(self._file(b),) for b in blocks])
@@ -249,7 +249,7 @@ def _put_together(
     tables: dict[str, JoinedTable] = {}
     truth = np.zeros_like(errors)
     with nullcontext() if folder is None else _unnamed(folder) as file:
-        columns = _Columns(folder, file)
+        columns = _BlockColumns(folder, file)
         for part in figures:
             columns.add(part.columns)
             truth += part.shared_counts
@@ -312,7 +312,7 @@ def _put_together(
 
 
 def _joined_cells(
-    dataset: Dataset, columns: _Columns, wide: bool, share: tuple[int, int]
+    dataset: Dataset, columns: _BlockColumns, wide: bool, share: tuple[int, int]
 ) -> tuple[FinestCells, RememberedCells]:
     """The true cells and what is remembered of them, in the order of their codes."""
     codes = columns.joined("codes")
@@ -333,7 +333,7 @@ def _joined_cells(
     return FinestCells(dataset, memory.codes, true, memory.keys), memory
 
 
-class _Columns:
+class _BlockColumns:
     """Columns of all blocks, as they come.
 
     With a folder they wait there in files that have no name: nobody else opens them, they are gone with this

@@ -103,7 +103,7 @@ class SearchedBlock:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Offer:
+class BlockOffer:
     """What a block offers to the last pass: cells that may move, and how far others are from the truth."""
 
     block: RegionBlock
@@ -306,7 +306,7 @@ class BlockWork:
         records = self.records
         return self.method.prepared(self.cells, self.key, records.previous, records.held)
 
-    def search(self, state: Path | None = None) -> tuple[SearchedBlock, Ints, Offer | None]:
+    def search(self, state: Path | None = None) -> tuple[SearchedBlock, Ints, BlockOffer | None]:
         """Protect the block by itself; gives the errors too that it adds to shared tables, and its offer."""
         if not self.cells.possible.all():
             raise InputError(IMPOSSIBLE)
@@ -329,7 +329,7 @@ class BlockWork:
         offer = (
             None
             if self.whole.shared is None
-            else Offer(self.block, self.dataset, self.prepared.problem)
+            else BlockOffer(self.block, self.dataset, self.prepared.problem)
         )
         return SearchedBlock.of(searched.up, searched.moves), added, offer
 
