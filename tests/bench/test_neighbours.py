@@ -96,23 +96,23 @@ def test_trees_learn_what_two_features_say_together() -> None:
     assert (said == true[3000:]).mean() > 0.9
 
 
-HALF, EACH = 0.5, 1.28
-"""What is left of the noise, and what counts and sums cost: half the noise is then told apart for certain."""
+THIRD, EACH = 1 / 3, 1.28
+"""What is left of the noise, and what counts and sums cost: that noise is then told apart for certain."""
 
 
-def half_the_noise(values: np.ndarray, mechanism: str, **cost: float) -> Measured:
+def a_third_of_the_noise(values: np.ndarray, mechanism: str, **cost: float) -> Measured:
     drawn = measure(values, mechanism, **cost)  # type: ignore[arg-type]
-    near = values + np.rint(HALF * (drawn.values - values)).astype(np.int64)
-    return Measured(near, HALF * drawn.scale)
+    near = values + np.rint(THIRD * (drawn.values - values)).astype(np.int64)
+    return Measured(near, THIRD * drawn.scale)
 
 
-@pytest.mark.parametrize("case", ["proof", "half the noise", "true tables"])
+@pytest.mark.parametrize("case", ["proof", "a third of the noise", "true tables"])
 def test_amounts_are_read_off_sums_only_where_the_noise_is_not_what_was_paid_for(
     case: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The insider knows everybody else, so that rho alone stops this reader."""
-    if case == "half the noise":
-        monkeypatch.setattr(measuring, "measure", half_the_noise)
+    if case == "a third of the noise":
+        monkeypatch.setattr(measuring, "measure", a_third_of_the_noise)
     publish = paid_planted if case == "true tables" else paid(EACH, EACH)
     found = attack_amounts(publish, 8000, fewest=1000)
     assert found.worst("no file", FALSE_ALARM)[2] <= 0
