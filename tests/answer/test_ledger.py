@@ -18,7 +18,7 @@ from tests.examples import examples
 from lustrum.answer import Snapshot
 from lustrum.answer.ledger import ReleaseLedger, canonical, grids_of
 from lustrum.ledger.acts import record_act
-from lustrum.ledger.releases import PUBLIC
+from lustrum.ledger.releases import PUBLIC, ReleaseBook
 from lustrum.model import Decision, PolicyError, TableQuery, Verdict
 from lustrum.policy import Policy
 from lustrum.publish.records import EngineNumbers
@@ -266,6 +266,22 @@ def test_what_left_of_nobody_knows_whom_is_not_answered_by_another_method(
     assert refused(ask(limit=10)(QUESTIONS[3]))
     assert ask(limit=10)(QUESTIONS[0]).released
     assert ask(limit=10, earlier_records="apart")(QUESTIONS[3]).released
+
+
+def test_an_answer_is_counted_anew_where_something_left_in_the_same_moment(
+    ask: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = ask(limit=10)
+    assert one(QUESTIONS[0]).released
+    enter = ReleaseBook.enter
+
+    def overtaken(book: ReleaseBook, said: Any, **more: Any) -> Any:
+        monkeypatch.setattr(ReleaseBook, "enter", enter)
+        record_act(tmp_path, "suppress", "elsewhere", "0" * 64, dataset="")
+        return enter(book, said, **more)
+
+    monkeypatch.setattr(ReleaseBook, "enter", overtaken)
+    assert refused(one(QUESTIONS[1]))
 
 
 def test_answers_before_the_first_question_count_as_those_after_it(ask: Open) -> None:

@@ -122,6 +122,23 @@ def test_nothing_leaves_by_another_method_beside_answers(tmp_path: Path) -> None
     lu.Session(data=data)
 
 
+def test_nothing_leaves_beside_answers_that_came_while_it_was_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The attack: a table is asked for in the moment in which another method's line is entered."""
+    enter = ReleaseBook.enter
+
+    def after_an_answer(book: ReleaseBook, said: dict[str, Any], **more: Any) -> Any:
+        enter(book, {"kind": "answer"}, dataset="town")
+        return enter(book, said, **more)
+
+    monkeypatch.setattr(ReleaseBook, "enter", after_an_answer)
+    out = tmp_path / "out.csv"
+    refused = suppressed(tmp_path, "--out", str(out))
+    assert "'town' were answered one by one" in str(refused.exception)
+    assert not out.exists()
+
+
 def test_a_session_is_not_finalised_beside_answers_that_came_meanwhile(tmp_path: Path) -> None:
     frame = pd.DataFrame({"area": ["n", "s"] * 20, "job": (["a"] * 19 + ["b"]) * 2})
     session = lu.Session(data=tmp_path)

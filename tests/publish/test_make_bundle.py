@@ -95,7 +95,7 @@ def test_a_release_that_may_not_be_made_leaves_nothing(house: Path, tmp_path: Pa
     class RefusedError(Exception):
         pass
 
-    def refuse(digest: str) -> None:
+    def refuse(digest: str, population: str) -> None:
         raise RefusedError
 
     with pytest.raises(RefusedError):
@@ -103,7 +103,9 @@ def test_a_release_that_may_not_be_made_leaves_nothing(house: Path, tmp_path: Pa
     assert bundle_digest(tmp_path / "out") is None
     assert not list((tmp_path / "own").glob("memory-*"))
     seen: list[str] = []
-    made = make(house, tmp_path, folder=tmp_path / "own", accept=seen.append)
+    made = make(
+        house, tmp_path, folder=tmp_path / "own", accept=lambda digest, _whose: seen.append(digest)
+    )
     assert seen == [made.digest]
 
 

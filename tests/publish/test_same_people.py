@@ -13,8 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
+from typer.testing import CliRunner
 
 from lustrum.answer.ledger import ReleaseLedger
+from lustrum.cli import app
 from lustrum.cli.protect import protect_dataset
 from lustrum.ledger.acts import record_act
 from lustrum.ledger.releases import PUBLIC, ReleaseBook
@@ -349,6 +351,31 @@ def test_people_under_a_new_name_are_those_of_whom_answers_left(
     if same:
         with pytest.raises(DatasetError, match="were answered one by one"):
             protect(tmp_path, "again")
+
+
+@pytest.mark.parametrize("population", ["residents", "cattle"])
+def test_answers_end_where_the_same_people_leave_under_another_name(
+    tmp_path: Path, population: str
+) -> None:
+    put(tmp_path, "town")
+    keyed(tmp_path, "town")
+    service, ledger = local_service(tmp_path, workers=1), ReleaseLedger(tmp_path)
+    snapshot = service.published("town")
+    assert snapshot is not None
+
+    def rule(by: str) -> list[str]:
+        query = TableQuery("town", (Axis(by),))
+        decision = ledger.decided(query, snapshot, PUBLIC, lambda: snapshot.answer(query))
+        return [one.rule for one in decision.reasons]
+
+    before = rule("sex")
+    put(tmp_path, "again", population, ids=range(300, 500), reason=REASON)
+    done = CliRunner().invoke(app, ["protect", "--dataset", "again", "--data", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert rule("sex") == before
+    assert (rule("area") == ["ledger"]) == (population == "residents")
+    ledger.close()
+    service.close()
 
 
 def answered(root: Path, name: str) -> None:

@@ -157,14 +157,7 @@ class AnswerHistory:
         self.last = 0
         self._answers: list[HeldAnswer] = []
         self._named = bool(snapshot.policy.same_people_because)
-        whose = self.dataset.population
-        self.bundled = (
-            whose is not None
-            and not self._named
-            and any(
-                e.said.get("population") == whose for e in book.entries(besides=self.dataset.name)
-            )
-        )
+        self.bundled = False
         """Whether something left of these people, or perhaps of them, that is not counted here."""
         self._views: dict[Audience, _View] = {}
         self._counted: dict[str, frozenset[str]] = {}
@@ -192,13 +185,11 @@ class AnswerHistory:
 
     def catch_up(self) -> None:
         """Read what was recorded since, by this process or another."""
-        if not (self._named or self._apart or self.bundled):
-            # Suppressed tables and sessions, of which nobody knows whose people they show.
-            unnamed = self._book.entries(self.last, dataset="")
-            self.bundled = any(e.said.get("act") in ("suppress", "session") for e in unnamed)
-        lines = self._book.entries(self.last, dataset=self.dataset.name)
+        end = self._book.end()
+        if not (self._named or self.bundled):
+            self.bundled = any(map(self._tells, self._others(end)))
+        lines = self._book.entries(self.last, until=end, dataset=self.dataset.name)
         while many := list(islice(lines, _AT_ONCE)):
-            self.last = many[-1].number
             if not self._apart:
                 self.bundled |= any(e.said.get("act") in ("protect", "release") for e in many)
             answers = [
@@ -210,6 +201,19 @@ class AnswerHistory:
             contents = self._book.contents({str(entry.said["decision"]) for entry in answers})
             for entry in answers:
                 self._take_in(self._held(entry, contents))
+        self.last = end
+
+    def _others(self, end: int) -> Iterator[Recorded]:
+        """The new lines under other names, or those under none where no population is named."""
+        if self.dataset.population is None:
+            return self._book.entries(self.last, until=end, dataset="")
+        return self._book.entries(self.last, until=end, besides=self.dataset.name)
+
+    def _tells(self, entry: Recorded) -> bool:
+        """Whether a line under another name is about these people, or about nobody knows whom."""
+        if entry.said["dataset"]:
+            return entry.said.get("population") == self.dataset.population
+        return not self._apart and entry.said.get("act") in ("suppress", "session")
 
     def _take_in(self, answer: HeldAnswer) -> None:
         if answer.audience != PUBLIC:

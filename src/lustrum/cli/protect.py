@@ -86,8 +86,9 @@ def protect_dataset(
             "with --report."
         )
 
-    def enter(digest: str) -> None:
-        record_act(data, "protect", name, digest, policy=policy_path.read_bytes())
+    def enter(digest: str, population: str) -> None:
+        raw = policy_path.read_bytes()
+        record_act(data, "protect", name, digest, policy=raw, population=population)
 
     if method_with_proof(read_policy(policy_path), str(policy_path)) is not None:
         if previous is not None or never_published or new_series:
@@ -127,12 +128,12 @@ def protect_dataset(
     if new_series and memory is None:
         raise InputError("--new-series continues an earlier release, and there is none.")
 
-    def accept(digest: str) -> None:
+    def accept(digest: str, population: str) -> None:
         if not never_published:
             history.require_continued(memory, digest)
             if memory is None:
                 require_alone(folder, bundle_folder, digest)
-        enter(digest)
+        enter(digest, population)
 
     with progress_bars(console) as progress:
         bundle = make_bundle(

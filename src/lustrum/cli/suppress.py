@@ -74,11 +74,15 @@ def suppress_files(
         raise InputError(
             "--data names a data folder in whose book the tables of --out are entered."
         )
-    if words.data is not None:
-        from lustrum.publish.bundles.people import require_unanswered
-        from lustrum.tabulate import Store
 
-        require_unanswered(Store(words.data), None)
+    def require_none() -> None:
+        if words.data is not None:
+            from lustrum.publish.bundles.people import require_unanswered
+            from lustrum.tabulate import Store
+
+            require_unanswered(Store(words.data), None)
+
+    require_none()
     files.check(paths, words.previous)
     read = _read(paths, words, tell)
     together = _judge(read, words, tell)
@@ -91,6 +95,7 @@ def suppress_files(
             about = " ".join(path.stem for path in written)
             said: dict[str, Any] = {"files": digests, "dataset": ""}  # nobody knows of whose people
             record_act(words.data, "suppress", about, digest, policy=policy, **said)
+            require_none()  # from the line on there are no more answers
 
     with _busy() as show:
         patterns = _solve(together, show, tell)

@@ -369,12 +369,17 @@ def release_tables(
 
     programme = read_programme(file)
     source = programme.source
-    if data.is_dir() and source.bundle is None:
-        store = Store(data)
-        if source.dataset is not None:
-            require_unanswered(store, opened(store, source.dataset).dataset)
-        elif source.description is not None:
-            require_unanswered(store, read_description(source.description))
+    people = None
+    if data.is_dir() and source.dataset is not None:
+        people = opened(Store(data), source.dataset).dataset
+    elif source.description is not None:
+        people = read_description(source.description)
+
+    def require_none() -> None:
+        if data.is_dir() and people is not None:
+            require_unanswered(Store(data), people)
+
+    require_none()
     if check:
         for sentence in check_programme(programme, data):
             console.print(Text(sentence))
@@ -392,7 +397,9 @@ def release_tables(
                 digest,
                 policy=file.read_bytes(),
                 dataset=source.dataset or programme.name,
+                population="" if people is None else people.population or "",
             )
+            require_none()  # from the line on there are no more answers
 
     with progress_bars(Console(stderr=True, markup=False)) as progress:
         release = run_programme(

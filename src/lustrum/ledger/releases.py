@@ -126,13 +126,13 @@ class ReleaseBook:
     ) -> Recorded:
         """Add a line; when this returns, it is durable.
 
-        ``last`` is the number of the last line about the dataset by which something was decided: if there is
-        a later one by now, nothing is entered.
+        ``last`` is the number of the last line by which something was decided: if there is a later one by
+        now, whatever it is about, nothing is entered.
         """
         with self._database.transaction(alone=True):
             number, before = self._last()
-            if last is not None and self._last_about(dataset) != last:
-                raise OvertakenError("Another answer about the dataset was recorded first.")
+            if last is not None and number != last:
+                raise OvertakenError("Something else was recorded first.")
             at = datetime.now(UTC).isoformat(timespec="seconds")
             whole = {
                 **said,
@@ -172,10 +172,10 @@ class ReleaseBook:
             )
         return number, before
 
-    def _last_about(self, dataset: str) -> int:
-        rows = self._database.execute(
-            "SELECT COALESCE(MAX(number), 0) FROM entries WHERE dataset = ?", (dataset,)
-        )
+    def end(self) -> int:
+        """The number of the last line."""
+        with self._database.transaction():
+            rows = self._database.execute("SELECT COALESCE(MAX(number), 0) FROM entries")
         return int(rows[0][0])
 
     def _seal(self, digest: str) -> str:
@@ -211,15 +211,18 @@ class ReleaseBook:
         self,
         after: int = 0,
         *,
+        until: int | None = None,
         dataset: str | None = None,
         besides: str | None = None,
         audiences: tuple[str, ...] | None = None,
     ) -> Iterator[Recorded]:
         """The lines after a number, as they were written; an error at the first that is not.
 
-        Those about one ``dataset``, or about all ``besides`` one.
+        Those ``until`` another one, about one ``dataset``, or about all ``besides`` one.
         """
-        chosen, values = "", list[str]()
+        chosen, values = "", list[str | int]()
+        if until is not None:
+            chosen, values = " AND number <= ?", [until]
         for word, name in (("=", dataset), ("<>", besides)):
             if name is not None:
                 chosen, values = f"{chosen} AND dataset {word} ?", [*values, name]

@@ -160,7 +160,7 @@ def make_bundle(
     replaced: Memory | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
-    accept: Callable[[str], None] | None = None,
+    accept: Callable[[str, str], None] | None = None,
     new_series: bool = False,
     processes: int = 1,
 ) -> MadeBundle:
@@ -170,9 +170,9 @@ def make_bundle(
     ``folder`` is the agency's own: the memory is kept there, and a search that was stopped goes on from
     there. ``previous`` is the memory of an earlier release of the same people, from which this one goes on;
     ``replaced`` that of one from which it does not, and which readers may hold nevertheless. ``accept`` is
-    given the digest before anything is written, and raises if the release may not be made. With
-    ``new_series`` readers may know which records changed since the release before. ``processes`` is how many
-    work on the blocks that a description names.
+    given the digest and the population before anything is written, and raises if the release may not be
+    made. With ``new_series`` readers may know which records changed since the release before. ``processes``
+    is how many work on the blocks that a description names.
     """
     decided = read_policy(policy)
     spec = population_of(decided, str(policy))
@@ -241,7 +241,10 @@ def make_bundle(
         None if magnitudes is None else ProtectedSums(magnitudes.sums, magnitudes.public),
     )
     if accept is not None:
-        accept(packed.digest)
+        accept(packed.digest, engine.dataset.population or "")
+        require_unanswered(
+            store, engine.dataset, decided.same_people_because
+        )  # none came meanwhile
     memory = None if folder is None else memory_path(folder, packed.digest)
     is_first = memory is not None and not memory.exists()
     if folder is not None:

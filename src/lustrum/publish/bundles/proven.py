@@ -86,11 +86,12 @@ def make_proven_bundle(
     progress: Progress | None = None,
     measure_again: bool = False,
     warn: Callable[[str], None] | None = None,
-    accept: Callable[[str], None] | None = None,
+    accept: Callable[[str, str], None] | None = None,
 ) -> ProvenBundle:
     """Make the bundle of a dataset from its noisy tables, which are measured if there are none yet.
 
-    ``warn`` is told of too few people before anything is paid, ``accept`` of the digest before it is written.
+    ``warn`` is told of too few people before anything is paid, ``accept`` of the digest and the population
+    before it is written.
     """
     decided = read_policy(policy)
     spec = method_with_proof(decided, str(policy))
@@ -140,7 +141,7 @@ def make_proven_bundle(
     # First of all, so that no crash leaves a release that seems to have no proof.
     ledger.released(name, packed.digest)
     if accept is not None:
-        accept(packed.digest)
+        accept(packed.digest, engine.dataset.population or "")
     write_bundle(out, packed)
     ReleaseHistory.read(store.root, name).record(None, packed.digest)
     released_people = People.of(store, engine)
